@@ -1,15 +1,15 @@
-"""The reverse rule of a loop under checkpoints: few states are stored, the others computed again.
+"""The reverse rule of a loop under checkpoints: few states are stored, the others recomputed.
 
-A stack of stored states, the first step's at its bottom. Each turn of the outer loop looks at the top of the stack, at `position`, and at
-`end`, behind the last step that is not undone yet:
+The stored states are a stack, the first step's at its bottom. Each turn of the outer loop compares `position`, the step of the top state,
+with `end`, the step after the last one that is not undone yet:
 
-    too far apart, and room on the stack    go on from the top and store the state that is reached
-    too far apart, no room                  go on from the top to one block before the end, and undo that block
-    one block apart                         undo the block, and take the top off the stack
+    too far apart, and room on the stack    advance from the top and store the state that is reached
+    too far apart, no room                  advance from the top to one block before the end, and undo that block
+    one block apart                         undo the block, and pop the stack
 
-A block is undone as any loop is: run once with all its states stored, then backwards. How long a block is, and how far to go before
-storing, is for the schedule to say (`schedule.py`). Online, the loop itself has filled the stack while it ran, and every segment between
-two of its states is undone so.
+A block is undone as any loop is: run once with all its states stored, then backwards. The schedule (`checkpoint_sizes.py`) says how long a
+block is, and how far to advance before storing. Online, the loop itself has filled the stack while it ran, and every segment between two of
+its states is undone in the same way.
 """
 
 from __future__ import annotations
@@ -70,15 +70,15 @@ Cotangents = dict[int, Node]
 
 
 def needs_rows(note: object) -> bool:
-    """Does a schedule ask for states of the loop's own run?"""
+    """True if the schedule stores states during the loop's own run."""
     return isinstance(note, Checkpoint) and note.schedule == "online"
 
 
 class Checkpointed:
     """The backward loop of one loop under checkpoints.
 
-    recurrences: states and shared variables alike. above: cotangents of the traces' rows. ran: steps that the loop ran; steps: how many
-    of these, the last ones, are undone. hide: zeros among the cotangents hide what stands behind them.
+    recurrences: states and shared variables alike. above: cotangents of the traces' rows. ran: the number of steps that the loop ran;
+    steps: the number of these, the last ones, that are undone. hide: a cotangent of 0 stays 0 whatever slope it meets.
     """
 
     def __init__(
@@ -92,9 +92,9 @@ class Checkpointed:
     def cotangents(
         self, note: object, reads: Mapping[Node, None], residuals: Sequence[Node], results: Mapping[Node, Node], reverse: Reverse
     ) -> Cotangents:
-        """The cotangents of initial rows, sequences and non-sequences whose inner inputs are in `wanted`.
+        """The cotangents of initial rows, sequences and non-sequences whose inner inputs are in `reads`.
 
-        kept: values of the step that a block keeps. results: the rows of states, by their first inner input.
+        residuals: values of the step that a block keeps. results: the rows of states, by their first inner input.
         """
         self.reads, self.reverse = reads, reverse
         if isinstance(note, Checkpoint) and needs_rows(note) and self.is_cut:
@@ -104,7 +104,7 @@ class Checkpointed:
         return self._loop(plan, stack, places, top)
 
     def _outside(self) -> dict[Node, Node]:
-        """For each value that the step reads, one outside of its shape."""
+        """For each inner input of the step, an outer value of its shape."""
         outer_rows = {read: row_like(seq.outer) for seq in self.spec.seqs for read in seq.reads}
         for one in self.recurrences:
             outer_rows |= {read: broadcast_to(constant(0, read.type.dtype), row_dims(one)) for read in one.reads}
@@ -113,7 +113,7 @@ class Checkpointed:
     # the stack at first ---------------------------------------------------------------------------------------------
 
     def _first(self, plan: Schedule) -> tuple[list[Node], Node, Node]:
-        """The stack, the places of its states among the steps, and its top: the state before the first step that is undone."""
+        """The stack, the steps of its states, and the index of its top: all hold the state before the first step that is undone."""
         start = [self._initial(one) for one in self.recurrences]
         if self.is_cut:
             start = self._advanced(start, int_node(0), self.begin, (TURNS, "ahead"))
@@ -123,7 +123,7 @@ class Checkpointed:
         return stack, broadcast_to(self.begin, (plan.slots,)), int_node(0)
 
     def _thinned(self, plan: Schedule, results: Mapping[Node, Node]) -> tuple[list[Node], Node, Node]:
-        """The same, filled by the loop while it ran."""
+        """The same, of a stack that the loop has filled while it ran."""
         stack = [
             named(
                 sized(THINNED, (one.initial, results[one.reads[0]]), (plan.slots, plan.found), depth=one.depth, has_axis=one.has_axis),
@@ -169,7 +169,7 @@ class Checkpointed:
         )
 
     def _notes(self) -> list[tuple[str, object]]:
-        """What is noted of the loop, but for its checkpoints and what its own turns are."""
+        """The notes of the loop, but for its checkpoints, turns and blocks."""
         return [note for note in self.spec.notes if note[0] not in ("checkpoint", TURNS, BLOCK)]
 
     def _pieces(self, begin: Node, count: Node) -> list[Node]:
@@ -199,9 +199,9 @@ class Checkpointed:
         return [values[one.reads] for one in self.recurrences]
 
     def _undone(self, start: Sequence[Node], begin: Node, count: Node, along: Mapping[int, Node]) -> list[Node | None]:
-        """What a block gives to its first states, to the rows of sequences that it reads, and to non-sequences.
+        """The cotangents that a block gives to its first states, the rows of sequences that it reads, and non-sequences; None: none.
 
-        along: cotangents of the states behind its last step.
+        along: cotangents of the states after its last step.
         """
         fresh = [new_input(node.type, node.name) for node in start]
         whole = [new_input(seq.outer.type, seq.outer.name) for seq in self.spec.seqs]
@@ -222,7 +222,7 @@ class Checkpointed:
     def _seeds(
         self, fresh: Sequence[Node], results: Sequence[Node], begin: Node, count: Node, along: Mapping[int, Node]
     ) -> tuple[list[Node], list[Node]]:
-        """The results of a block that have cotangents, and these."""
+        """The results of a block that have cotangents, and their cotangents."""
         outputs, seeds = [], []
         n = len(self.recurrences)
         above = [one.rows for one in self.recurrences] + list(self.above)
@@ -230,7 +230,7 @@ class Checkpointed:
             value = above[k]
             piece = None if value is None else window(value, begin, count)
             last = along.get(k)
-            if last is not None and self.recurrences[k].depth == 1:  # taken apart again by the rule: right for a block of no steps too
+            if last is not None and self.recurrences[k].depth == 1:  # `split_last` takes it apart: right for a block of no steps too
                 piece = incremented(zeros_like(result) if piece is None else piece, last, (-1,))
             elif last is not None and k < n:
                 depth = self.recurrences[k].depth
@@ -242,7 +242,7 @@ class Checkpointed:
         return outputs, seeds
 
     def _are_wanted(self) -> list[bool]:
-        """Whether a cotangent is wanted: of states, sequences, non-sequences."""
+        """For each state, sequence and non-sequence: whether its cotangent is wanted."""
         are_read = [any(read in self.reads for read in one.reads) for one in self.recurrences]
         are_read += [any(read in self.reads for read in seq.reads) for seq in self.spec.seqs]
         return are_read + [port.read in self.reads for port in self.spec.non_seqs]
@@ -278,7 +278,7 @@ class Checkpointed:
         for k in order:
             carries.append(Carry(firsts[k], along[k], undone[k] or along[k]) if k < n else self._sum(k - n, undone[k], here, count))
         spec = LoopSpec(
-            n_steps=mul(int_node(2), self.steps),  # each turn stores a state or undoes a block: at most so many
+            n_steps=mul(int_node(2), self.steps),  # an upper bound: each turn stores a state or undoes a block
             carries=tuple(carries),
             non_seqs=tuple(NonSeq(node, reads[name]) for name, node in outside.fields().items()),
             until=call("less_equal", new_end, self.begin),
@@ -288,14 +288,14 @@ class Checkpointed:
         return dict(zip(order, outputs_of(closed_loop(spec))[fixed:], strict=True))
 
     def _last_cotangents(self, one: Recurrence) -> Node:
-        """The cotangents of the rows behind the last step's write: of the last row, what its readers outside the loop gave."""
+        """The cotangent of a state after the last step: of its last row what readers outside the loop gave, else zeros."""
         zeros = broadcast_to(constant(0, one.write.type.dtype), self._dims(one))
         if one.last is None:
             return zeros
         return broadcast_to(one.last, self._dims(one)) if one.depth == 1 else incremented(zeros, one.last, (-1,))
 
     def _sum(self, k: int, value: Node | None, here: Node, count: Node) -> Carry:
-        """What the turns give to the k-th of sequences and non-sequences, added up."""
+        """The carry that adds up what the turns give to the k-th of sequences and non-sequences."""
         seqs = self.spec.seqs
         outer = seqs[k].outer if k < len(seqs) else self.spec.non_seqs[k - len(seqs)].outer
         zeros = zeros_like(outer)
@@ -312,7 +312,7 @@ class Checkpointed:
 
 
 def _pushed(read: Node, value: Node, top: Node, is_stored: Node) -> Node:
-    """A stack with one more value on its top, or as it is."""
+    """The stack with `value` pushed on its top where `is_stored` holds, else unchanged."""
     n = cast(is_stored, "int64")
     slot = add(top, int_node(1))
     return written(read, rows(expand(value, (0,)), None, n), ((slot, add(slot, n), None),))
@@ -323,7 +323,7 @@ def _sum_of(here: Node, number: Node | int) -> Node:
 
 
 def _region(value: Node) -> tuple[Node, Node | int, Node | int] | None:
-    """(values, start, stop) of zeros with something added to the rows in between, or put in place of them."""
+    """(values, start, stop) of a value that is zeros with `values` added to rows start:stop, or put there; None for any other value."""
     if value.op.name not in ("inc_subtensor", "set_subtensor") or not is_zero(value.inputs[0]):
         return None
     spec = filled(value.attr("spec"), iter(value.inputs[2:]))

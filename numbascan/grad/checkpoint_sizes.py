@@ -1,7 +1,7 @@
-"""The schedules of checkpoints as nodes: how many states are stored, and how many steps are undone at once.
+"""The schedules of checkpoints as nodes: the number of stored states, and the number of steps undone at once (a block).
 
-All memory is used: what is left beside the stored states holds the steps of a block. With the fewest stored states that leave blocks long
-enough, or blocks of one step where there are none, the binomial schedule runs as few forward steps as is possible.
+All memory is used: what the stored states leave holds the steps of a block. The binomial schedule stores the fewest states that leave
+blocks long enough; where no number of states does, blocks have one step. So it runs the fewest forward steps possible.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..ops.dims import DIM
 from ..ops.lowering import Contract
 from .recurrence import Recurrence
 
-ROOT = "root"  # the schedule of a loop that undoes another under checkpoints, should it be undone itself: a stack at every √n-th turn
+ROOT = "root"  # the schedule of a backward loop under checkpoints that is differentiated itself: a stack at every √n-th turn
 
 
 def int_node(value: int) -> Node:
@@ -31,7 +31,7 @@ def int_node(value: int) -> Node:
 
 
 def as_int(value: Node) -> Node:
-    """A number of steps as int64, no Python number any more."""
+    """A number of steps as int64, no longer weak."""
     known = constant_value(value)
     return cast(value, "int64") if known is None else int_node(int(known))
 
@@ -58,9 +58,10 @@ def shifted(a: Node, number: int) -> Node:
 
 @dataclass(frozen=True)
 class Schedule:
-    """slots: states stored at a time. block: steps undone at once, at most.
+    """How many states are stored, and how many steps are undone at once.
 
-    stride: steps between stored states, where periodic. found: where online, how many states the loop's own run stores at most.
+    slots: states stored at a time. block: steps undone at once, at most. stride: steps between stored states, where they are fixed.
+    found: online, the most states that the loop's own run stores.
     """
 
     kind: str
@@ -75,11 +76,11 @@ class Schedule:
         return {name: named(node, name) for name, node in numbers.items() if node is not None}
 
     def on(self, numbers: Mapping[str, Node]) -> Schedule:
-        """The same with other nodes for its numbers."""
+        """The same schedule with other nodes for its numbers."""
         return Schedule(self.kind, numbers["slots"], numbers["block"], numbers.get("stride"), numbers.get("found"))
 
     def turn(self, apart: Node, free: Node) -> tuple[Node, Node]:
-        """(whether a state is stored, how far to go before), `apart` steps before the end, with so many free places on the stack."""
+        """(whether to store a state, how many steps to advance first), `apart` steps before the end, with `free` places on the stack."""
         is_near = call("less_equal", apart, self.block)
         if self.stride is not None:
             is_stored, ahead = call("greater", apart, self.stride), self.stride
@@ -93,9 +94,9 @@ class Schedule:
 
 
 def schedule_for(note: object, steps: Node, at_most: Node, state: Node, row: Node) -> Schedule:
-    """What a scan's `checkpoint` asks for, to undo so many steps.
+    """The schedule that a scan's `checkpoint` asks for, to undo `steps` steps.
 
-    at_most: how many steps there could have been. state, row: bytes of a stored state, and of a step in a block.
+    at_most: the most steps that the loop could have run. state, row: bytes of a stored state, and of a step in a block.
     """
     some = greatest(steps, int_node(1))
     if note == ROOT:
@@ -108,7 +109,7 @@ def schedule_for(note: object, steps: Node, at_most: Node, state: Node, row: Nod
     states = call("floor_divide", memory, state)
 
     def longest(slots: Node) -> Node:
-        """The longest block beside so many states; the ones at its ends are free."""
+        """The longest block that fits beside `slots` states; the states at its two ends take no memory of their own."""
         return add(call("floor_divide", sub(memory, mul(slots, state)), row), int_node(2))
 
     if note.schedule == "online":
@@ -133,7 +134,8 @@ def schedule_for(note: object, steps: Node, at_most: Node, state: Node, row: Nod
 def bytes_of(recurrences: Sequence[Recurrence], residuals: Sequence[Node], rows: Mapping[Node, Node]) -> tuple[Node, Node]:
     """The bytes of a stored state, and of what each step of a block stores.
 
-    kept: values of the step of which a block keeps a row per step. rows: what the step reads, and a value outside of that shape.
+    residuals: values of the step of which a block keeps a row per step. rows: inner inputs of the step, each with an outer value of its
+    shape.
     """
     sizes = [mul(product(row_dims(one)), int_node(_itemsize(one.write))) for one in recurrences]
     states = [size if one.depth == 1 else mul(size, int_node(one.depth)) for one, size in zip(recurrences, sizes, strict=True)]
@@ -163,7 +165,7 @@ def product(dims: Sequence[Node]) -> Node:
 
 
 def _elements(node: Node, rows: Mapping[Node, Node]) -> Node:
-    """How many elements a value of the step has; where its operands alone tell, as many as the greatest of them."""
+    """The number of elements of a value of the step; where its dimensions take the value itself, that of its largest operand."""
 
     def dims(one: Node) -> list[Node]:
         return [dim for axis in range(one.type.rank) if (dim := _dim(one, axis, rows)) is not None]
@@ -178,7 +180,7 @@ def _elements(node: Node, rows: Mapping[Node, Node]) -> Node:
 
 
 def _dim(node: Node, axis: int, rows: Mapping[Node, Node]) -> Node | None:
-    """A dimension of a value of the step as a node outside of it; None where that takes the value itself."""
+    """A dimension of a value of the step as an outer node; None where only the value itself tells it."""
     while isinstance(node.op, Card) and isinstance(node.op.lower, Contract):
         labels = node.attr("labels")
         assert isinstance(labels, tuple)

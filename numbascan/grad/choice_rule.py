@@ -16,7 +16,7 @@ Forward = Callable[[Sequence[Node], Sequence[Node], Sequence[Node | None]], list
 def choice_cotangents(
     node: Node, cotangents: Sequence[Cotangent | None], needed: Collection[int], reverse: Reverse
 ) -> list[Cotangent | None]:
-    """The cotangents of the condition (none) and of what the branches read. What only the branch that is not taken reads is hidden."""
+    """The cotangents of the condition (None) and of what the branches read. They hide: 0 for what only the other branch reads stays 0."""
     condition, *operands = node.inputs
     seeds = [seed for seed in cotangents if seed is not None]
     values = [seed.value for seed in seeds]

@@ -24,7 +24,7 @@ def closed_loop(spec: LoopSpec) -> Node:
 
 
 def map_rows(outputs: Sequence[Node], over: Node, values: Node) -> list[Node]:
-    """For each row of `values` in place of `over`: the outputs, stacked. What does not depend on `over` is computed once, outside."""
+    """The outputs for each row of `values` in place of `over`, stacked. What does not depend on `over` is computed once, outside."""
     row = new_input(row_of(values.type), over.name)
     writes = substitute(outputs, {over: row})
     spec = LoopSpec(
@@ -38,7 +38,7 @@ def map_rows(outputs: Sequence[Node], over: Node, values: Node) -> list[Node]:
 
 
 def _boundary(outputs: Sequence[Node], depending: Collection[Node]) -> list[Node]:
-    """The nodes from outside that the loop reads, `depending` being those of its step. Small constants stay in it, where rules see them."""
+    """The outer nodes that the nodes of the step (`depending`) read. Small constants stay in the step, where rules see them."""
     read = [output for output in outputs if output not in depending]
     for node in toposort(outputs):
         if node in depending and node.op is not ITEM:

@@ -1,4 +1,4 @@
-"""The cotangent of a loop's result, taken apart: often only the last row has one."""
+"""The cotangent of a loop's result, its last row apart: often only that has one."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from ..ops.dims import dim_node
 
 
 def split_last(cotangent: Node) -> tuple[Node | None, Node | None]:
-    """(rows, last): their sum, with `last` added to the last row, is the cotangent. None where there is nothing, not for both.
+    """(rows, last): the cotangent is `rows` with `last` added to its last row. One of the two may be None: zeros.
 
-    A loss on `out[-1]` alone so costs no row per step.
+    So a loss on `out[-1]` alone costs no row per step.
     """
     dense: list[Node] = []
     last: list[Node] = []
@@ -29,7 +29,7 @@ def split_last(cotangent: Node) -> tuple[Node | None, Node | None]:
 
 
 def _last_row(node: Node) -> Node | None:
-    """What the cotangent of `x[-1, ...]` adds to the last row of its first operand."""
+    """What a cotangent of `x[-1, ...]` or `x[-1:]` adds to the last row of its first operand; None for any other node."""
     is_sum = node.op.name == "inc_subtensor" or (node.op.name == "set_subtensor" and is_zero(node.inputs[0]))
     if not is_sum or len(node.inputs) != 2:
         return None
@@ -45,7 +45,7 @@ def _last_row(node: Node) -> Node | None:
 
 
 def _row_alone(node: Node, value: Node) -> Node | None:
-    """The last row of `x[-1:]`, 0 where there is none, where that is one row, or none, of a value made for it."""
+    """The row in `value`, a cotangent of `x[-1:]`, where that is `row[newaxis]` or a slice of it; 0 where x has no rows. Else None."""
     one = value.inputs[0] if value.op.name == "index" else value
     whole = ((None, None, None),) * (node.type.rank - 1)
     if one.op.name != "index" or one.attr("spec") != ("newaxis", *whole) or len(value.inputs) > 2 or value.type.rank != node.type.rank:

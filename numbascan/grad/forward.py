@@ -25,14 +25,14 @@ def tangents(
 
     Raises NullGradientError where the way leads through an op that has no derivative.
     """
-    # per node a tangent for each of its results; a node that is not here stands still, and so nothing is computed for what it makes
+    # a tangent for each result of a node; a node that is not here does not move, and nothing is computed for its results
     moves: dict[Node, tuple[Node | None, ...]] = {
         node: (value,) for node, value in zip(wrt, along, strict=True) if value is not None and is_float(node.type)
     }
-    # what is disconnected lets nothing through: it is not walked behind, so that nothing there can refuse to be differentiated
+    # the walk stops at disconnected nodes: no op behind them can refuse to be differentiated
     disconnected = [node for node in toposort(outputs, stop=constants) if node.op is DISCONNECTED]
     order = toposort(outputs, stop=[*constants, *disconnected])
-    # of a loop or a choice with several results only those that somebody reads get a tangent: each costs states in the loop
+    # of several results of a loop or a choice, only those that are read get a tangent: each costs states in the loop
     read = {(node.inputs[0], node.attr("index")) for node in order if node.op is ITEM}
     for node in order:
         if node in moves or node in constants:
@@ -52,7 +52,7 @@ def tangents(
             if any(value is not None for value in results):
                 moves[node] = tuple(value if is_float(type_) else None for value, type_ in zip(results, node.types, strict=True))
         elif bodies(node) and any(drawn_results(node, set(moves), set())):
-            # whole numbers have no tangent; but one that a step drew with what moves has a derivative that would be left out silently
+            # integers have no tangent; but that of one drawn inside, with a parameter that moves, would be left out silently
             raise no_derivative(node, REJECTED)
     return [moves[output][0] if output in moves else None for output in outputs]
 

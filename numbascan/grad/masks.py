@@ -1,12 +1,18 @@
 """Masks of cotangents: what np.where hides plays no part, whatever its values and slopes are.
 
-A cotangent may carry a mask: it counts only where the mask holds, and what stands elsewhere may be NaN. `np.where(x > 0, np.log(x), 0)` so
-gives 0 for x <= 0, not 0 * inf. The mask goes along with elementwise work of one shape, with broadcasting that may turn out to be none,
-with sums, and with what moves elements so that each operand's element has the cotangent of one. It is applied before anything else. From
-there on the zeros hide: `hides` says that a cotangent of 0 is 0 whatever slope it meets, up to where the derivative is asked for.
+A cotangent may carry a mask: it counts only where the mask holds, and elsewhere it may be NaN. So the derivative of
+`np.where(x > 0, np.log(x), 0)` is 0 for x <= 0, not 0 * inf. A mask is carried through
 
-Not handled: operands of a product of matrices that a step or a function is given, not computed, and that are NaN where zeros hide: to look
-at a matrix of weights at every step would cost as much as to multiply it.
+- elementwise work of one shape,
+- broadcasting that may turn out to be none,
+- sums,
+- ops that move elements, where each element of an operand has the cotangent of one element of the result.
+
+It is applied before anything else. From there on the zeros hide: `hides` says that a cotangent of 0 stays 0 whatever slope it meets, up to
+the input whose derivative is asked for.
+
+Not handled: NaN in operands of a matrix product that are given to a step or a function, not computed, where zeros hide. To look at a matrix
+of weights at every step would cost as much as to multiply it.
 """
 
 from __future__ import annotations
@@ -28,9 +34,9 @@ from .sparse_cotangents import summed
 
 @dataclass(frozen=True)
 class Cotangent:
-    """A cotangent; with a mask (a bool of its shape, or a scalar) it is 0 where that does not hold.
+    """A cotangent; with a mask (a bool of its shape, or a scalar) it is 0 where the mask does not hold.
 
-    hides: a mask was applied to it, or to what it was made of: its zeros stay zeros.
+    hides: a mask was applied to it, or to what it is made of: its zeros stay zeros.
     """
 
     value: Node
@@ -48,7 +54,7 @@ class Cotangent:
 GIVEN = (ARG, INPUT, CONSTANT)
 
 Reverse = Callable[[Sequence[Node], Sequence[Cotangent], Sequence[Node]], "list[Cotangent | None]"]
-"""What a rule of a node with graphs inside is given: of outputs, their cotangents and some nodes, the cotangents of these."""
+"""Reverse mode, as handed to rules of nodes with inner graphs: (outputs, their cotangents, nodes) to the cotangents of the nodes."""
 
 
 def accumulated(terms: Sequence[Cotangent]) -> Cotangent:
@@ -63,7 +69,10 @@ def accumulated(terms: Sequence[Cotangent]) -> Cotangent:
 
 
 def gated(node: Node, cotangent: Cotangent | None) -> Node:
-    """A node with other operands where these are not finite and go only into what is hidden: its rule multiplies the zeros by them."""
+    """The node with finite numbers for operands that go only into what is hidden: its rule multiplies zeros by them.
+
+    Nodes other than products of matrices and nonlinear folds stay as they are.
+    """
     assert isinstance(node.op, Card)
     mask = None if cotangent is None else cotangent.mask
     if isinstance(node.op.lower, Fold) and not node.op.linear and cotangent is not None and (cotangent.hides or mask is not None):
@@ -82,14 +91,14 @@ def gated(node: Node, cotangent: Cotangent | None) -> Node:
 
 
 def _whole(mask: Node, node: Node) -> Node:
-    """The mask of a node in its shape, to which it broadcasts."""
+    """The mask, broadcast to the shape of its node."""
     return broadcast_to(mask, dims_of(node))
 
 
 def _shown(operand: Node, mask: Node, own: tuple[int, ...], out: tuple[int, ...], is_value: bool = False) -> Node:
-    """An operand of a product, 0 where the mask of the result hides all that an element goes into. own, out: labels, one per axis.
+    """An operand of a product, 0 where the mask of the result hides everything that an element goes into. own, out: labels, one per axis.
 
-    is_value: the mask says where cotangents are not 0, which they may be by chance: what is finite stays.
+    is_value: the mask holds where cotangents are not 0. They may be 0 by chance, so finite elements stay.
     """
     shared = [label for label in out if label in own]
     if not shared:
@@ -102,7 +111,7 @@ def _shown(operand: Node, mask: Node, own: tuple[int, ...], out: tuple[int, ...]
 
 
 def _without_lines(node: Node, cotangent: Node) -> Node:
-    """A product over an axis, an extreme, or a running one, with 1 in the lines whose cotangents are 0 and that are not finite."""
+    """A product or extreme over an axis, or a running one, with 1 in lines that are not finite and whose cotangents are all 0."""
     assert isinstance(node.op, Card)
     axes: Any = node.attr("axis")
     (x,) = node.inputs
@@ -116,9 +125,10 @@ def _without_lines(node: Node, cotangent: Node) -> Node:
 
 
 def moved(node: Node, cotangents: Sequence[Cotangent | None]) -> list[Cotangent | None] | None:
-    """The cotangents of the operands of a node that moves elements or adds them up, with the mask where each has that of one element.
+    """The cotangents of the operands of a node that moves elements or adds them up.
 
-    None of other nodes, and where there is no mask.
+    The mask goes along where each operand's element has the cotangent of one element; else it is applied. None for any other node, for a
+    node of several results, and without a mask, or with a scalar mask of an array.
     """
     (cotangent, *others), card = cotangents, node.op
     assert isinstance(card, Card)
@@ -142,7 +152,7 @@ def moved(node: Node, cotangents: Sequence[Cotangent | None]) -> list[Cotangent 
 
 
 def _is_moved(value: Node, source: Node) -> bool:
-    """Is each element of a value one of another one? Of a mask that is known it is known."""
+    """True if `value`, a bool, is `source` through views alone, each element one of its elements. A constant stands for a constant."""
     while value is not source and not (constant_value(value) is not None and constant_value(source) is not None):
         card = value.op
         if not isinstance(card, Card) or not isinstance(card.lower, View) or card is SUM_TO:
@@ -152,16 +162,16 @@ def _is_moved(value: Node, source: Node) -> bool:
 
 
 def scalar_mask(cotangents: Sequence[Cotangent | None]) -> Node | None:
-    """The mask of all cotangents, if it is one and a scalar: then it holds for whatever is made of them."""
+    """The one scalar mask that all cotangents have, which holds for whatever is made of them; else None."""
     masks = {one.mask for one in cotangents if one is not None}
     mask = masks.pop() if len(masks) == 1 else None
     return mask if mask is not None and not mask.type.rank else None
 
 
 def carried(mask: Node | None, operand: Node, result: Node) -> Node | None:
-    """The mask of an elementwise result as one of its operand: where the operand is used at all. None where it was broadcast for sure.
+    """The mask of an elementwise result as a mask of its operand; None where the operand is surely broadcast.
 
-    Lengths that are not known yet may become 1 and many, or equal: then the mask is the same.
+    Open lengths may turn out equal, or 1 and many. So the mask holds where any result that uses the element counts.
     """
     if mask is None or not mask.type.rank:
         return mask

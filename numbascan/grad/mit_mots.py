@@ -1,12 +1,12 @@
 """Loops with buffers of cotangents (mit_mot ports) as loops without: what is added to later rows becomes a state.
 
-Of a buffer only the rows between the one that is read and the last one that is written are alive, so that as many rows are stored as the
-largest tap says. Row s of the buffer is what stood there at first plus what the steps s - 1, s - 3, … added to it at their taps 1, 3, …:
+Only the rows of a buffer from the one that is read to the last one that is written are live: the largest tap is the number of rows stored.
+Row s of the buffer is what stood there at first plus what the steps s - 1, s - 3, … added to it at their taps 1, 3, …:
 
     read at step s  =  outer[s] + p1[s - 1] + p3[s - 3]
 
-A tap of 1 alone makes a single row that every step replaces. Of three taps and more, all but the nearest are a chain of states, each of
-which hands its sum to the next nearer one, so that as many rows are alive as the last tap says, not as all taps together:
+A tap of 1 alone makes a single row that every step replaces. With three taps or more, all but the nearest become a chain of states. Each
+hands its sum to the next nearer one, so that the number of live rows is the last tap, not the sum of all taps:
 
     read at step s  =  outer[s] + p1[s - 1] + q3[s - 3]    where    q3[s] = p3[s] + q8[s - 5],    q8[s] = p8[s] + ...
 """
@@ -28,7 +28,7 @@ from .masks import Cotangent, Reverse
 
 
 def without_mit_mots(outputs: Sequence[Node], keep: Collection[Node] = ()) -> tuple[Node, ...]:
-    """`outputs` rebuilt with such loops, but for bodies; nodes in `keep`, and what is behind them, stay as they are."""
+    """`outputs` rebuilt without mit_mot ports, inner graphs excepted; nodes in `keep`, and what is behind them, stay as they are."""
     done: dict[Node, Node] = {node: node for node in keep}
     loops: dict[Node, _Plain] = {}
     for node in toposort(outputs, stop=keep):
@@ -46,7 +46,7 @@ def without_mit_mots(outputs: Sequence[Node], keep: Collection[Node] = ()) -> tu
 
 
 def unbuffered(node: Node) -> tuple[dict[Node, Node], tuple[Node, ...]]:
-    """(inputs, results) of an equal loop on inputs of its own, by what they stand for, without such ports."""
+    """(inputs, results) of an equal loop without mit_mot ports. inputs: its fresh inputs, by the outer nodes that they stand for."""
     outer = {parent: new_input(parent.type, parent.name) for parent in node.inputs}
     loop = node.op.rebuild(node, tuple(outer[parent] for parent in node.inputs))
     return outer, without_mit_mots(outputs_of(loop))
@@ -58,7 +58,7 @@ def buffered_cotangents(
     """The cotangents of the outer inputs of a loop with buffers, through the equal loop without."""
     outer, results = unbuffered(node)
     pairs = [(out, value) for out, value in zip(results, cotangents, strict=True) if value is not None]
-    places = {node.inputs[k]: k for k in sorted(needed, reverse=True)}  # of an input that stands at several, the first
+    places = {node.inputs[k]: k for k in sorted(needed, reverse=True)}  # the first place of an input that stands at several
     found = reverse([out for out, _ in pairs], [value for _, value in pairs], [outer[parent] for parent in places])
     back = {fresh: parent for parent, fresh in outer.items()}
     result: list[Cotangent | None] = [None] * len(node.inputs)
@@ -68,7 +68,7 @@ def buffered_cotangents(
 
 
 def _of_loop(node: Node, loops: dict[Node, _Plain]) -> Node | None:
-    """What stands for a result of a loop, or for the rows of a buffer behind the last step."""
+    """The replacement of a loop's result, or of a buffer's rows after the last step; None for any other node."""
     if node.op is ITEM and node.inputs[0] in loops:
         index = node.number("index")
         return loops[node.inputs[0]].result(index)
@@ -82,7 +82,7 @@ def _of_loop(node: Node, loops: dict[Node, _Plain]) -> Node | None:
 
 
 def _starts_behind(node: Node, n_steps: Node) -> bool:
-    """Is it `x[n_steps:]`?"""
+    """True if an index is `x[n_steps:]`."""
     count = constant_value(n_steps)
     if count is not None:
         return node.attr("spec") == ((int(count), None, None),)
@@ -90,13 +90,13 @@ def _starts_behind(node: Node, n_steps: Node) -> bool:
 
 
 def plain_graphs(outputs: Sequence[Node]) -> tuple[Node, ...]:
-    """The same, for the bodies of loops and choices as well, and without nodes that only derivatives ask for."""
+    """`outputs` without mit_mot ports, inner graphs included, and without nodes that only derivatives ask for."""
     return without_mit_mots(with_bodies(inlined(outputs), plain_graphs))
 
 
 @dataclass
 class _BufferParts:
-    """A buffer at first: its rows at the steps (None: zeros), what row 0 has besides, the rows behind (None: zeros), their number."""
+    """A buffer at first: its rows at the steps (None: zeros), what is added to row 0, the rows after them (None: zeros), their number."""
 
     rows: Node | None
     first: Node | None
@@ -105,7 +105,7 @@ class _BufferParts:
 
 
 class _Plain:
-    """A loop without mit_mot ports that gives what one with them gave."""
+    """A loop without mit_mot ports that gives the results of one with them."""
 
     def __init__(self, spec: LoopSpec) -> None:
         self.old = spec = spec.opened()
@@ -132,7 +132,7 @@ class _Plain:
         self.results = outputs_of(self.loop)
 
     def _read(self, port: MitMot, parts: _BufferParts) -> Node:
-        """What the first read of a buffer becomes; notes the new ports."""
+        """The value that replaces the first read of a buffer. Records the new ports."""
         assert port.in_taps == (0, *port.out_taps), port
         assert min(port.out_taps, default=1) > 0, port
         type_ = row_of(port.outer.type)
@@ -161,7 +161,8 @@ class _Plain:
         return now
 
     def result(self, index: int) -> Node:
-        """What the loop gave as its result of that number."""
+        """The value of result `index` of the old loop."""
+        # new results: old states, own states, old traces, rows read of each buffer (`now`), old carries, own carries
         old, n_buffers = self.old, len(self.parts)
         if index < n_buffers:
             first_now = len(old.states) + len(self.states) + len(old.traces)
@@ -174,7 +175,7 @@ class _Plain:
         return self.results[k]
 
     def tail(self, index: int) -> Node:
-        """The rows of a buffer behind the last step."""
+        """The rows of a buffer after the last step."""
         parts = self.parts[index]
         chain, nearest = self.added[index][:-1], self.added[index][-1:]
         terms = [self._tail_of(ports, parts.depth) for ports in (chain[::-1], nearest) if ports]
@@ -183,7 +184,7 @@ class _Plain:
         return tail
 
     def _tail_of(self, ports: Sequence[State | Carry], depth: Node) -> Node:
-        """What a chain of ports, the nearest first, has added to the rows behind the last step."""
+        """What a chain of ports, the nearest first, has added to the rows after the last step."""
         tail = concatenate([self._newest(port) for port in ports])
         n = sum(1 if isinstance(port, Carry) else port.depth for port in ports)
         rest = sub(depth, constant(n, "int64", weak=True))
@@ -197,11 +198,11 @@ class _Plain:
             last = self.results[place + self.carries.index(port)]
             return broadcast_to(last, (1, *dims_of(last)))
         newest = rows(self.results[len(self.old.states) + self.states.index(port)], -port.depth)
-        return rows(concatenate([port.initial, newest]), -port.depth)  # of a loop of fewer steps, initial rows too
+        return rows(concatenate([port.initial, newest]), -port.depth)  # a loop of fewer steps leaves initial rows
 
 
 def _waiting_least(write: Node, moving: Collection[Node]) -> Node:
-    """A sum of cotangents with the terms in front that no step before enters: the next step then waits for one addition."""
+    """A sum of cotangents, terms that wait for an earlier step last: then the next step waits for the fewest additions."""
     early: list[Node] = []
     late: list[Node] = []
     for term in terms_of(write):
@@ -241,7 +242,7 @@ def _parts(port: MitMot, n_steps: Node) -> _BufferParts:
 
 
 def _depth_of(zeros: Node, n_steps: Node) -> Node | None:
-    """k where zeros have n_steps + k rows, as written."""
+    """k where zeros are written with n_steps + k rows; else None."""
     count = zeros.inputs[1] if len(zeros.inputs) > 1 else None
     if count is not None and count.op.name == "add" and count.inputs[0] is n_steps:
         return count.inputs[1]

@@ -8,7 +8,11 @@ forward step are taken apart only where the backward step computes them again.
 
 Arithmetic: all three operands and both products have one dtype, before and after; the order of products and sums is free.
 
-Not handled: operands of several dtypes, open dimensions, transposes and other work between two products, a product that is read twice.
+Not handled:
+- operands of several dtypes
+- open dimensions
+- transposes and other work between two products
+- a product that is read twice
 """
 
 from __future__ import annotations
@@ -28,7 +32,7 @@ Factor = tuple[Node, Labels]
 
 
 def in_cheap_order(outputs: Iterable[Node], leaves: Collection[Node]) -> list[Node]:
-    """`outputs` with such products in another order. What is behind `leaves` stays as it is."""
+    """`outputs` with products of three operands in their cheapest order. What is behind `leaves` stays as it is."""
     outputs = list(outputs)
     order = toposort(outputs, stop=leaves)
     fixed = set(leaves)
@@ -65,7 +69,7 @@ def _cheapest(node: Node, free: Sequence[int]) -> Node:
 
 
 def _has_one_dtype(*products: Node) -> bool:
-    """Have products and their operands one dtype? Two narrower operands would be multiplied in theirs."""
+    """True if products and their operands have one dtype. Two narrower operands would be multiplied in theirs."""
     return len({one.type.dtype for product in products for one in (product, *product.inputs)}) == 1
 
 

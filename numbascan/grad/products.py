@@ -57,12 +57,15 @@ def split_products(contribution: Node, fixed: Collection[Node]) -> tuple[list[No
 
 
 def factors_of(contribution: Node, fixed: Collection[Node]) -> list[Node]:
-    """What the products in a contribution are made of, without checks: several may be made of the same value."""
+    """The factors of the products in a contribution, without checks around them; equal ones are repeated."""
     return [unchecked(factor) for product in split_products(contribution, fixed)[1] for factor in (product.a, product.b)]
 
 
 def _is_outer(node: Node) -> bool:
-    """Is it larger than its factors together, and worth a product of its own?"""
+    """True for a product of one dtype that is larger than SMALL and than its factors together: one product after the loop pays.
+
+    Of open sizes: true where each factor has an axis of the result that the other lacks.
+    """
     if not isinstance(node.op, Card) or not isinstance(node.op.lower, Contract):
         return False
     a, b = node.inputs

@@ -34,7 +34,7 @@ class Recurrence:
 def with_untouched(
     spec: LoopSpec, cotangents: Sequence[Node | None], results: Sequence[Node | None], needed: Collection[int]
 ) -> list[Node | None]:
-    """With the cotangents of shared variables that every step replaces: a loop of no steps leaves them as they were."""
+    """`results` with cotangents of shared variables that have none: a loop of no steps hands on the cotangent of their last value."""
     result = list(results)
     _, _, carries, _ = spec.outer_places()
     for place, carry, last in zip(carries, spec.carries, cotangents[len(cotangents) - len(spec.carries) :], strict=True):
@@ -44,6 +44,6 @@ def with_untouched(
 
 
 def _runs(n_steps: Node) -> bool:
-    """Is there at least one step, for sure?"""
+    """True if there is surely at least one step."""
     count = constant_value(n_steps)
     return count is not None and int(count) > 0

@@ -1,4 +1,4 @@
-"""What a backward step does not compute again: the residuals, values of the forward step that it keeps in traces."""
+"""Residuals: values of the forward step that are kept in traces, so that the backward step does not recompute them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..ops.indexing import GATHER, INDEX
 from ..ops.lowering import Contract, Elementwise, Library
 from .row_shapes import FEW, as_row, entries_of, has_one_shape, width_of
 
-MOST_RECOMPUTED = 64  # a contraction of fewer multiplications is computed again: storing and loading its result costs as much
+MOST_RECOMPUTED = 64  # multiplications of a contraction that is recomputed: storing and loading its result costs as much
 
 
 def residuals(
@@ -21,7 +21,7 @@ def residuals(
 ) -> list[Node]:
     """The contractions and factorisations of the forward step that the backward step reads, but for what is `stored` anyway.
 
-    Where it needs several of them for their sum alone, or for another value of each element, that value stands for them.
+    Where it reads several of them for one elementwise value alone, such as their sum, that value is kept in their place.
 
     inputs: of the step; fixed: those of them that do not change.
     """
@@ -37,9 +37,9 @@ def residuals(
 def parts_of_rows(
     backward: Sequence[Node], forward: Sequence[Node], reads: Collection[Node], stop: Collection[Node], fixed: Collection[Node]
 ) -> list[Node]:
-    """What the backward step reads of rows of states, where that is places, and how long a row is: then no whole rows need be kept.
+    """The parts of state rows that the backward step reads, where it reads only parts and lengths: no whole rows need be kept then.
 
-    Of a row of which only the length is read no row is kept anyway.
+    A row whose length alone is read has no parts here: none of it is kept anyway.
 
     backward: what it computes, down to `stop`, which is kept. reads: what stands for the rows in the forward step, `forward`.
     fixed: the inputs of the step that do not change.
@@ -61,7 +61,7 @@ def parts_of_rows(
 
 
 def _is_place(node: Node, row: Node, fixed: Collection[Node]) -> bool:
-    """Is it the part of a row at a place of at least one axis, at an array of positions, or in a short slice, and can it be kept?"""
+    """True for a part of `row` that a trace can keep: of fewer axes, at an array of positions, or in a short slice of a long row."""
     if node.op not in (INDEX, GATHER) or node.inputs[0] is not row or row in node.inputs[1:] or as_row(node, fixed) is None:
         return False
     if node.op is GATHER or node.type.rank < row.type.rank:
@@ -73,7 +73,7 @@ def _is_place(node: Node, row: Node, fixed: Collection[Node]) -> bool:
 def _join(
     backward: Sequence[Node], values: Sequence[Node], stored: Collection[Node], known: Collection[Node]
 ) -> tuple[Node, list[Node]] | None:
-    """A value of the forward step, and those `values` that the backward step reads for it alone; None where there is none of several."""
+    """A value of the forward step, and the several `values` that the backward step reads for it alone; None where there is none."""
     readers: dict[Node, set[Node]] = {node: {node} if node in backward else set() for node in values}
     for node in toposort(backward, stop={*values, *stored}):
         for parent in node.inputs if node not in readers else ():
@@ -88,7 +88,7 @@ def _join(
 
 
 def _is_as_large(value: Node, parts: Sequence[Node]) -> bool:
-    """Is a value computed element by element, and no larger than one of its parts?"""
+    """True if a value is elementwise and has the type of each of its parts."""
     return isinstance(value.op, Card) and isinstance(value.op.lower, Elementwise) and all(value.type == part.type for part in parts)
 
 
@@ -100,4 +100,4 @@ def _is_heavy(node: Node) -> bool:
         return False
     if isinstance(source.op.lower, Library):
         return True
-    return isinstance(source.op.lower, Contract) and not multiplications(source) <= MOST_RECOMPUTED  # NaN: of 0 rows and open ones
+    return isinstance(source.op.lower, Contract) and not multiplications(source) <= MOST_RECOMPUTED  # NaN (0 rows times open ones): heavy

@@ -22,23 +22,23 @@ Terms = dict[Node, list[Cotangent]]
 
 
 def cotangents(outputs: Sequence[Node], seeds: Sequence[Node], wrt: Sequence[Node], constants: Collection[Node] = ()) -> list[Node | None]:
-    """The cotangent of each node in `wrt`: what `seeds`, the cotangents of `outputs`, become on the way back. None: no way leads there.
+    """The cotangent of each node in `wrt`, from `seeds`, the cotangents of `outputs`. None: no path leads there.
 
-    `constants` lets nothing through. Integers and booleans carry nothing. Raises NullGradientError where the way leads through an op
+    `constants` lets nothing through. Integers and booleans carry nothing. Raises NullGradientError where a path leads through an op
     that has no derivative.
     """
     return values_of(pulled_back(outputs, [Cotangent(seed) for seed in seeds], wrt, constants))
 
 
 def values_of(found: Sequence[Cotangent | None]) -> list[Node | None]:
-    """Cotangents without what is known of their zeros."""
+    """The nodes of cotangents, masks applied."""
     return [None if one is None else one.realised() for one in found]
 
 
 def pulled_back(
     outputs: Sequence[Node], seeds: Sequence[Cotangent], wrt: Sequence[Node], constants: Collection[Node] = ()
 ) -> list[Cotangent | None]:
-    """The same, with masks applied, and told where zeros hide."""
+    """The same of seeds that may have masks or hide; the results have their masks applied."""
     outputs = without_mit_mots(outputs, keep={*wrt, *constants})
     order = toposort(outputs, stop=constants)
     active = reaching(order, wrt, constants)
@@ -71,17 +71,17 @@ def pulled_back(
 
 
 def reaching(order: Sequence[Node], wrt: Collection[Node], constants: Collection[Node] = ()) -> set[Node]:
-    """The nodes to which a way leads from `wrt` on which every value is real or complex. `order`: inputs before users.
+    """The nodes to which a path of real or complex values leads from `wrt`. `order`: inputs before users.
 
-    And the whole numbers that are drawn with such a value as parameter, with what is computed from them: their derivative was left out
-    silently if they counted as constants.
+    Integers drawn with such a value as parameter are included, with what is computed from them: as constants, they would leave out their
+    derivative silently.
     """
     active, _ = _reached(order, wrt, constants, ())
     return active
 
 
 def over_all_steps(order: Sequence[Node], reads: Iterable[Node], recurrent: Sequence[tuple[tuple[Node, ...], Node]]) -> dict[Node, None]:
-    """`reads` of a step that are real or complex, and those to which a way leads from them over the steps.
+    """`reads` of a step that are real or complex, and those to which a path leads from them over the steps.
 
     recurrent: the reads and the write of each state. `order`: what the step computes, inputs before users.
     """
@@ -97,7 +97,7 @@ def over_all_steps(order: Sequence[Node], reads: Iterable[Node], recurrent: Sequ
 def _reached(
     order: Sequence[Node], wrt: Collection[Node], constants: Collection[Node], counts: Collection[Node]
 ) -> tuple[set[Node], set[Node]]:
-    """What `reaching` gives, and of that what comes from a draw by rejection, real or whole. `counts`: what is known to come from one."""
+    """(the nodes of `reaching`, those of them that come from a draw by rejection). `counts`: nodes known to come from one."""
     starts, blocked = set(wrt), set(constants)
     active, drawn = set(counts), set(counts)
     results: dict[Node, Sequence[bool]] = {}
@@ -113,7 +113,10 @@ def _reached(
 
 
 def _is_drawn(node: Node, active: set[Node], drawn: set[Node], results: dict[Node, Sequence[bool]]) -> bool:
-    """Does a value come from a draw whose parameters are `active`? `results`: the answers for nodes with graphs inside, one per result."""
+    """True if a value comes from a draw whose parameters are `active`.
+
+    `results`: answers for nodes with inner graphs, one per result, which this adds to.
+    """
     if node.op is ITEM:
         index = node.number("index")
         return node.inputs[0] in results and results[node.inputs[0]][index]
@@ -126,7 +129,7 @@ def _is_drawn(node: Node, active: set[Node], drawn: set[Node], results: dict[Nod
 
 
 def drawn_results(node: Node, active: set[Node], drawn: set[Node]) -> Sequence[bool]:
-    """Which results of a loop, a choice or a function come from draws, inside it or before."""
+    """For each result of a loop, a choice or a function: whether it comes from a draw, inside it or before."""
     inside = all_nodes(output for body in bodies(node) for output in body.outputs)
     if drawn.isdisjoint(node.inputs) and not any(isinstance(one.op, Card) and one.op.no_gradient.startswith(REJECTED) for one in inside):
         return [False] * len(node.types)
@@ -144,7 +147,7 @@ def drawn_results(node: Node, active: set[Node], drawn: set[Node]) -> Sequence[b
 
 
 def _drawn_in_loop(loop: Node, active: set[Node], drawn: set[Node]) -> Sequence[bool]:
-    """Which results of a loop come from draws with values from outside that are `active`, or from those that are `drawn` there."""
+    """For each result of a loop: whether it comes from a draw with `active` outer values, or from outer values that are `drawn`."""
     spec = loop_spec(loop)
     ports = [(seq.outer, read) for seq in spec.seqs for read in seq.reads] + [(port.outer, port.read) for port in spec.non_seqs]
     ports += [(state.initial, read) for state in spec.states for read in state.reads]
@@ -155,7 +158,10 @@ def _drawn_in_loop(loop: Node, active: set[Node], drawn: set[Node]) -> Sequence[
 
 
 def drawn_writes(spec: LoopSpec, starts: set[Node], counts: set[Node]) -> set[Node]:
-    """The values in a step that come from draws with `starts` as parameters, at any step, or from `counts`, which are drawn."""
+    """The values in a step that come from draws with `starts` as parameters, at any step, or from `counts`, which are drawn.
+
+    Not handled: loops with buffers of cotangents, where it gives none.
+    """
     if spec.mit_mots:
         return set()
     recurrences = [(state.reads, state.write) for state in spec.states] + [((carry.read,), carry.write) for carry in spec.carries]
@@ -171,9 +177,9 @@ def drawn_writes(spec: LoopSpec, starts: set[Node], counts: set[Node]) -> set[No
 
 
 def refuse_drawn(writes: Sequence[Node], recurrences: Sequence[tuple[Sequence[Node], Node]]) -> None:
-    """NullGradientError where `writes`, what has cotangents in a loop, come from whole numbers that earlier steps have drawn.
+    """Raises NullGradientError where `writes`, which have cotangents in a loop, come from integers that earlier steps have drawn.
 
-    recurrences: the reads and the new value of each state that depends on what derivatives are asked for.
+    recurrences: the reads and the write of each state that depends on what derivatives are asked for.
     """
     behind = differentiated(writes)
     for reads, write in recurrences:
@@ -182,7 +188,7 @@ def refuse_drawn(writes: Sequence[Node], recurrences: Sequence[tuple[Sequence[No
 
 
 def differentiated(outputs: Sequence[Node]) -> set[Node]:
-    """The values that `outputs` come from, but for those that are taken as constants."""
+    """The nodes behind `outputs`, but for what is behind a node that is taken as a constant."""
     return set(toposort(outputs, stop=[node for node in toposort(outputs) if node.op in (DISCONNECTED, ZERO_GRAD)]))
 
 
@@ -224,7 +230,7 @@ def _operand_cotangents(node: Node, above: Sequence[Cotangent | None], needed: C
 
 
 def _of_graph(node: Node, above: Sequence[Cotangent | None], needed: Collection[int]) -> list[Cotangent | None]:
-    """The cotangents of a node's operands by its graph, which is opened on inputs of its own: operands may depend on each other."""
+    """The cotangents of a node's operands by its graph, opened on fresh inputs: operands may depend on each other."""
     graph = graph_of(node)
     inputs = [new_input(parent.type, parent.name) for parent in node.inputs]
     outputs = substitute(graph.outputs, dict(zip(graph.inputs, inputs, strict=True)))

@@ -1,4 +1,4 @@
-"""Which values of a step have one shape at every step, so that a trace can keep them; of short slices that have not, what is kept."""
+"""Values of a step that have one shape at every step, so that a trace can keep them; padded rows of short slices that have not."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ..ops.indexing import INDEX
 from ..ops.lowering import Library
 from ..ops.runtime_attributes import filled
 
-FEW = 16  # elements of a slice that are kept in place of the row
+FEW = 16  # most elements of a slice that is kept in place of its row
 
 
 def has_one_shape(node: Node, fixed: Collection[Node]) -> bool:
-    """Has a value of the step the same shape at every step, for sure? `fixed`: the inputs of the step whose values do not change.
+    """True if a value of the step surely has the same shape at every step. `fixed`: the inputs of the step whose values do not change.
 
-    The shapes of all inputs do not: they are rows. But a slice may end at a number that does.
+    The shapes of inputs never change: they are rows. But a slice may end at a number that changes.
     """
     return _are_fixed(dims_of(node), fixed)
 
@@ -39,7 +39,7 @@ def _are_fixed(dims: Collection[Node], fixed: Collection[Node]) -> bool:
 
 
 def _shaped_by(node: Node) -> list[Node]:
-    """What decides the shape of a value that is no more than measured: dimensions of others, and values."""
+    """What the shape of a value depends on: dimensions of its operands, and values."""
     source = node.inputs[0] if node.op is ITEM else node
     if source.op is INPUT:
         return []
@@ -51,9 +51,9 @@ def _shaped_by(node: Node) -> list[Node]:
 
 
 def as_row(node: Node, fixed: Collection[Node]) -> tuple[Node, Node] | None:
-    """What a trace keeps of a value of the step, and the value made of that again. None where nothing of one shape is known.
+    """(the row that a trace keeps of a value of the step, the value restored from it); None where no row of one shape is known.
 
-    Of a slice of few elements that may end at the end of the array it keeps all that it could have, zeros behind those that it has.
+    A slice of few elements that the end of its array may cut short is padded with zeros to its full width.
     """
     if has_one_shape(node, fixed):
         return node, node
@@ -61,7 +61,7 @@ def as_row(node: Node, fixed: Collection[Node]) -> tuple[Node, Node] | None:
     if "newaxis" in entries:
         return None
     assert isinstance(node.op, Card)
-    like = broadcast_to(constant(0, node.type.dtype), dims_of(node.inputs[0]))  # to measure it, no element is read
+    like = broadcast_to(constant(0, node.type.dtype), dims_of(node.inputs[0]))  # only measured: no element is read
     dims = dims_of(node.op.rebuilt(node, (like, *node.inputs[1:])))
     widths = [width_of(entry) for entry in entries if isinstance(entry, tuple)]
     if not _are_fixed([dim for dim, width in zip(dims, widths, strict=True) if width is None], fixed):
@@ -73,15 +73,15 @@ def as_row(node: Node, fixed: Collection[Node]) -> tuple[Node, Node] | None:
 
 
 def entries_of(node: Node) -> tuple[object, ...]:
-    """What stands between the brackets of an index, for all axes, with nodes where only the run knows."""
+    """The entries between the brackets of an index, for all axes, with nodes for what is known at run time only."""
     entries = for_all_axes(filled(node.attr("spec"), iter(node.inputs[1:])), node.inputs[0].type.rank)
     return tuple(entries)
 
 
 def width_of(entry: object) -> int | None:
-    """How many elements a slice has at most, whatever the array; None where that is not known to be few.
+    """The most elements that a slice can have, whatever the array; None where that is not known to be few.
 
-    From j to j + 3 there are three, or fewer: also where one of the two is negative, and counts from the end.
+    `j:j + 3` has three or fewer, also where one of the two is negative and counts from the end.
     """
     start, stop, step = entry if isinstance(entry, tuple) else (None, None, None)
     if start is None or stop is None or step not in (None, 1):
@@ -92,7 +92,7 @@ def width_of(entry: object) -> int | None:
 
 
 def _split(place: object) -> tuple[Node | None, int]:
-    """A place as a value that only the run knows, and a number that is added. Numbers of int64: others would wrap on the way."""
+    """(value known at run time only, or None; number added to it) of a place. Only sums of int64 are split: others would wrap."""
     if not isinstance(place, Node):
         assert isinstance(place, int)
         return None, place

@@ -1,4 +1,4 @@
-"""What a card says of its derivatives, applied to one node: dtypes, broadcasting and masks are seen to here, once."""
+"""The derivatives of a card, applied to one node. Dtypes, broadcasting and masks are handled here, once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .masks import Cotangent, carried, gated, moved, scalar_mask
 
 
 def no_derivative(node: Node, reason: str) -> NullGradientError:
-    """The error for a node through which no derivative goes."""
+    """The error for a node that has no derivative."""
     return NullGradientError(f"{node.op.name} has no derivative{_place(node)}: {reason}; nt.disconnected_grad(x) takes x as a constant")
 
 
@@ -29,7 +29,7 @@ def _place(node: Node) -> str:
 
 
 def pulled(node: Node, cotangents: Sequence[Cotangent | None], needed: Collection[int]) -> list[Cotangent | None]:
-    """The cotangents of a card's operands, of those in `needed`, from the cotangents of its results."""
+    """The cotangents of a card's operands in `needed`, from those of its results; None for the other operands."""
     card = node.op
     assert isinstance(card, Card)
     if card.partials is not None:

@@ -20,7 +20,7 @@ Forward = Callable[[Sequence[Node], Sequence[Node], Sequence[Node | None]], list
 
 
 def scan_tangents(node: Node, along: Sequence[Node | None], are_read: Sequence[bool], forward: Forward) -> list[Node | None]:
-    """The tangents of a loop's results from those of its outer inputs; of those that are not `wanted` maybe None."""
+    """The tangents of a loop's results from those of its outer inputs; maybe None for results that are not read (`are_read`)."""
     spec = loop_spec(node)
     if not spec.mit_mots:
         return _Forward(spec, along, are_read, forward).tangents()
@@ -49,7 +49,7 @@ class _Forward:
         self.recurrent = [one for one in recurrent if one[1] in self.writes]
 
     def _needed(self, are_read: Sequence[bool], recurrent: Sequence[Moving]) -> set[Node]:
-        """What a step writes into results that are wanted, and into states that these come from at some step."""
+        """The writes of results that are read, and of states that these depend on at some step."""
         writes = set(compress(self.spec.inner_outputs(), are_read))
         while True:
             behind = differentiated(list(writes))
@@ -126,6 +126,7 @@ class _Forward:
         self, loop: Node, moving: dict[Node, Node], of: dict[Node, Node | None], n_states: int, n_traces: int
     ) -> list[Node | None]:
         spec = self.spec
+        # results: states, their tangents, traces, their tangents, carries, their tangents
         results = outputs_of(loop)
         new_states = iter(results[len(spec.states) : len(spec.states) + n_states])
         start = len(spec.states) + n_states + len(spec.traces)

@@ -73,7 +73,7 @@ def scan_cotangents(
 
 
 class _Backward:
-    """The backward loop of one loop, in the making. `hide`: zeros among the cotangents hide what stands behind them."""
+    """The backward loop of one loop, in the making. `hide`: a cotangent of 0 stays 0 whatever slope it meets."""
 
     def __init__(self, spec: LoopSpec, cotangents: Sequence[Node | None], needed: set[int], reverse: Reverse, hide: bool) -> None:
         self.spec = spec.opened()
@@ -120,9 +120,9 @@ class _Backward:
     def _step(self) -> dict[Node, Node]:
         """The cotangent of each inner input that gets one, as a graph over inner inputs and `self.above`.
 
-        Found by going round: a result's cotangent gives cotangents to reads; what a step has read an earlier step has written, so these
-        writes get one as well; the step is differentiated again, with them, until no read is new. So it is where a step hides something of
-        a state: the zeros that the step before gets hide what it has made of it.
+        A fixed-point iteration. The cotangent of a result gives cotangents to reads. An earlier step wrote what a step reads, so these
+        writes get cotangents as well, and the step is differentiated again with them, until no read is new. The same goes for hiding: where
+        a step hides something of a state, the zeros that the earlier step gets hide, too.
         """
         reads = self._dependent_reads()
         active = reaching(toposort(self._writes()), reads)
@@ -142,7 +142,7 @@ class _Backward:
                 if any(not hidden.isdisjoint(one.reads) for one in self.recurrences):
                     alive = []
                     continue
-            # a write that depends on nothing lets nothing through, but the first steps read initial values
+            # also a write that depends on nothing and lets nothing through: the first steps read initial values
             alive = [k for k, one in enumerate(self.recurrences) if k not in above and any(read in step for read in one.reads)]
             if not alive:
                 refuse_drawn([writes[k] for k in above], [(one.reads, one.write) for one in self.recurrences if one.write in active])
@@ -150,7 +150,7 @@ class _Backward:
                 return step
 
     def _refuse_drawn(self, results: list[Node], reads: set[Node]) -> None:
-        """NullGradientError for a result that comes from whole numbers that some step drew with what derivatives are asked for."""
+        """Raises NullGradientError for a result that comes from draws by rejection, at some step, with values in `reads`."""
         behind = drawn_writes(self.spec, reads, set())
         for write in results:
             if write in behind:
@@ -201,7 +201,7 @@ class _Backward:
         return result
 
     def _kept_besides(self, step: dict[Node, Node]) -> list[Node]:
-        """What the backward loop of a block keeps of each step besides states, as values of the forward step."""
+        """The values of the forward step that the backward loop of a block keeps of each step, besides states."""
         values = list(step.values())
         traced = residuals(values, self._writes(), self.spec.inner_inputs(), self._stored_writes(values), self.fixed)
         summed = [step[port.read] for port in self.spec.non_seqs if port.read in step]
@@ -211,13 +211,13 @@ class _Backward:
         return [*traced, *(value for value in factor_rows if value not in inputs)]  # rows that the step reads are there anyway
 
     def _stored_writes(self, values: Sequence[Node]) -> list[Node]:
-        """What the forward step wrote into states whose rows are read again anyway: it need not be computed again."""
+        """The writes of states whose rows the backward step reads anyway: these need not be recomputed."""
         inner = set(self.spec.inner_inputs())
         read = set(toposort(values)) & inner
         return [one.write for one in self.recurrences if read & set(one.reads) and one.write not in inner and one.write.op is not CONSTANT]
 
     def _is_used(self, one: Recurrence) -> bool:
-        """Does the backward step read rows of a state?"""
+        """True if the backward step reads rows of a state."""
         return not self.used.isdisjoint(one.reads) or (one.write in self.stored and one.write in self.used)
 
     def _forward(self, traced: Sequence[Node]) -> None:
@@ -292,7 +292,7 @@ class _Backward:
                     self.traces.append(Trace(step[read]))
 
     def _sum_ports(self, step: dict[Node, Node]) -> None:
-        """What a non-sequence gets is summed over the steps: in the loop, or of large products after it."""
+        """The cotangent of a non-sequence is a sum over the steps: taken in the loop, that of large products after it."""
         self.sum_of: dict[Node, int] = {}
         self.products: dict[Node, list[tuple[ProductTerm, int, int]]] = {}
         for port in self.spec.non_seqs:
@@ -315,7 +315,7 @@ class _Backward:
         return len(writes)
 
     def _sum(self, port: NonSeq, traced: Sequence[Node], sums: Sequence[Node]) -> Node | None:
-        """What a non-sequence gets from all steps."""
+        """The cotangent of a non-sequence from all steps."""
         if port.read not in self.products:
             return None
         terms = [product.summed(traced[a], traced[b]) for product, a, b in self.products[port.read]]
@@ -343,14 +343,14 @@ class _Backward:
         result = self.state_rows[one.reads[0]]
         again = (one.write,) if one.write in self.stored and one.write in self.used and one.write not in self.inside else ()
         if self.used.isdisjoint(one.reads):
-            if again:  # else a state that is written the same has brought it
+            if again:  # else another state with the same write has brought it
                 self._add_sequence(flip(self._undone(result)), (0,), again)
             return
         history = apply(HISTORY, one.initial, result, depth=one.depth, has_axis=one.has_axis)
         self._add_sequence(flip(self._undone(history, one.depth)), (*(-tap for tap in one.taps), *(0 for _ in again)), (*one.reads, *again))
 
     def _undone(self, value: Node, more: int = 0) -> Node:
-        """The rows that steps which are undone read of those of all steps and `more`: the last ones, where the gradient is truncated."""
+        """The rows that the undone steps read, of the rows of all steps and `more`: the last ones, where the gradient is truncated."""
         truncated = self.spec.truncate_gradient
         return value if truncated == -1 else rows(value, -truncated - more)
 
@@ -360,7 +360,7 @@ class _Backward:
         return seq.outer if self._reads_whole(seq) or is_window(seq.outer, count) else rows(seq.outer, None, count)
 
     def _reads_whole(self, seq: Seq) -> bool:
-        """Is the number of steps that of the sequence's rows, for sure?"""
+        """True if there are surely as many steps as the sequence has rows."""
         return seq.span == 0 and (is_window(seq.outer, self.ran) or same_dims(seq.outer, (self.ran, *dims_of(seq.outer)[1:])))
 
     # what comes out -------------------------------------------------------------------------------------------------
@@ -398,7 +398,7 @@ class _Backward:
         return None if self.steps is self.ran else sub(self.ran, self.steps)
 
     def _sequence_cotangent(self, seq: Seq, traced: Sequence[Node]) -> Node | None:
-        """What the taps of a sequence get, added up where they read the same rows; zeros for rows that were not read."""
+        """The cotangent of a sequence: what its taps get, added up where they read the same rows; zeros for rows that were not read."""
         cotangent: Node | None = None
         first = self._first_undone()
         for tap, read in zip(seq.taps, seq.reads, strict=True):
@@ -413,9 +413,9 @@ class _Backward:
         return cotangent
 
     def _initial_cotangent(self, one: Recurrence, before: Node) -> Node:
-        """What the initial value gets, from the cotangents of the rows before the first step undone, oldest first."""
+        """The cotangent of an initial value, from those of the rows before the first undone step, oldest first."""
         first = self._first_undone()
-        if first is not None:  # rows that a step before has written count as constants
+        if first is not None:  # rows that earlier steps have written count as constants
             left = call("maximum", sub(constant(one.depth, "int64"), first), constant(0, "int64"))
             nothing = broadcast_to(constant(0, before.type.dtype), (sub(constant(one.depth, "int64"), left), *dims_of(before)[1:]))
             before = concatenate([nothing, rows(before, None, left)])

@@ -16,7 +16,7 @@ from ..ops.index_entries import Spec
 from ..ops.indexing import INC_SUBTENSOR, SET_SUBTENSOR
 from ..ops.runtime_attributes import ARRAY, HOLE, SizedCard
 
-Region = tuple[Spec, tuple[Node, ...]]  # what stands between the brackets, and the nodes of its holes
+Region = tuple[Spec, tuple[Node, ...]]  # the entries between the brackets, and the nodes of their holes
 
 
 def summed(terms: Sequence[Node]) -> Node:
@@ -30,7 +30,7 @@ def summed(terms: Sequence[Node]) -> Node:
 
 
 def added(total_before: Node, terms: Sequence[Node]) -> Node:
-    """A sum over steps, and what a step adds to it, terms of its shape: where these are zero outside a region, in that alone."""
+    """A sum over steps plus a step's terms, which have its shape; a term that is zero outside a region is added in that alone."""
     dense, regions = _split(terms)
     rest = total(dense)
     return _put(INC_SUBTENSOR, total_before if rest is None else call("accumulate", total_before, rest), regions)
@@ -58,7 +58,7 @@ def _put(card: SizedCard, base: Node, regions: Mapping[Region, Node]) -> Node:
 
 
 def _parts(node: Node) -> list[tuple[Region, Node]] | None:
-    """(region, values) of zeros to which these were added, or of zeros with something in one place; None for another array."""
+    """The (region, values) pairs that were added to zeros, or the one pair put into zeros; None for any other array."""
     parts: list[tuple[Region, Node]] = []
     while node.op is INC_SUBTENSOR or (node.op is SET_SUBTENSOR and not parts and is_zero(node.inputs[0]) and ARRAY not in _spec(node)):
         parts.insert(0, ((_spec(node), node.inputs[2:]), node.inputs[1]))
@@ -73,7 +73,7 @@ def _spec(node: Node) -> Spec:
 
 
 def _are_apart(regions: Collection[Region], whole: Node) -> bool:
-    """Does no element lie in two of the regions, for sure? Any two must differ on an axis, by where they begin and end there."""
+    """True if surely no element lies in two of the regions: any two are disjoint on some axis. A single one must not repeat elements."""
     specs = [spec for spec, _ in regions]
     if len(regions) == 1:
         return ARRAY not in specs[0]  # which may name an element twice
@@ -90,9 +90,9 @@ def _differ(a: object, b: object, n: int | None) -> bool:
 
 
 def _bounds(entry: object, n: int | None) -> tuple[float, float]:
-    """The first place of an entry on an axis of length n, and the one behind its last; (-1, -1) where that is not known.
+    """(first place, the one after the last) of an entry on an axis of length n; (-1, -1) where that is not known.
 
-    Not handled: places counted from an end that only the run knows, steps.
+    Not handled: places counted from an end that is known at run time only, steps.
     """
     if isinstance(entry, int):
         entry = (entry, entry + 1 or None, None)
