@@ -15,9 +15,9 @@ from ..ops.card import Card
 from ..ops.random import DRAW_NUMBERS
 from .interpret import LoopRun, NumbersOfDraws, Watch, interpret
 
-_NONE = np.zeros(0, "int64")  # in the place of an argument that no value that is compared reads
+_NONE = np.zeros(0, "int64")  # stands for an argument that no compared value reads
 Compiled = Callable[[Graph, str], Callable[[Sequence[Any]], list[Any]]]
-TOLERANCE = {"float32": 1e-4, "complex64": 1e-4}  # relative; what rounding may differ after one step
+TOLERANCE = {"float32": 1e-4, "complex64": 1e-4}  # relative and absolute: the most that rounding may differ after one step
 DEFAULT_TOLERANCE = 1e-9
 
 
@@ -35,7 +35,7 @@ def debug_run(graph: Graph, arguments: Sequence[Any], compiled: Compiled, name: 
             super().__init__(spec, operands, watch)
             self.t = 0
             unstored = {port.read for port, value in zip(spec.non_seqs, self.fixed, strict=True) if isinstance(value, NumbersOfDraws)}
-            behind: set[Node] = set()  # what reads such numbers, of which there are more than an array holds
+            behind: set[Node] = set()  # values that depend on such numbers: there are more of them than an array holds
             for node in toposort(spec.inner_outputs()):
                 if node in unstored or node.op is DRAW_NUMBERS or not behind.isdisjoint(node.inputs):
                     behind.add(node)

@@ -21,7 +21,7 @@ def finite_run(graph: Graph, arguments: Sequence[Any]) -> list[Any]:
 
 
 class _NotFiniteError(FloatingPointError):
-    """A text whose numbers are not filled in yet: loops around add the lane."""
+    """A text whose numbers are not filled in yet: enclosing loops add the lane."""
 
     def __init__(self, text: str, *numbers: int) -> None:
         super().__init__(text, *numbers)
@@ -29,7 +29,7 @@ class _NotFiniteError(FloatingPointError):
 
 
 class _Checked(LoopRun):
-    """A loop that looks at what each step made."""
+    """A loop that checks the results of each step."""
 
     def step(self, t: int) -> bool:
         try:

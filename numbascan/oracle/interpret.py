@@ -67,7 +67,7 @@ def _compute(node: Node, values: Mapping[Node, Any], watch: Watch | None, loop: 
 
 
 class NumbersOfDraws:
-    """The numbers of the draws of each step, one by one as steps read them: a loop that its condition ends has room for 2**63 of them."""
+    """The numbers of the draws of each step, computed as steps read them: a loop that its condition ends may have up to 2**63 of them."""
 
     def __init__(self, node: Node, operands: Sequence[Any]) -> None:
         self.first, self.stride = int(operands[0]), node.number("stride")
@@ -149,7 +149,7 @@ class LoopRun:
         return results[0] if len(results) == 1 else tuple(results)
 
     def arguments(self, t: int) -> list[Any]:
-        """What the step is given at step t, in the order of its inner inputs."""
+        """The values of the inner inputs at step t, in order."""
         spec = self.spec
         arguments = [rows[t + seq.before + tap] for seq, rows in zip(spec.seqs, self.seqs, strict=True) for tap in seq.taps]
         arguments += [buffer[t + tap] for port, buffer in zip(spec.mit_mots, self.buffers, strict=True) for tap in port.in_taps]
@@ -195,8 +195,7 @@ class LoopRun:
                     raise ValueError(messages.ragged_rows(self.spec.name, name, axis).format(first, later))
 
     def _trailing(self, k: int) -> tuple[int, ...]:
-        """The shape of a row that was never computed: known, or told by its lengths in a step on ones; 0 for those that a step must compute
-        and cannot."""
+        """The shape of a row that was never computed: its type's, or that of a step on ones; 0 for lengths that such a step cannot give."""
         write = self.spec.traces[k].write
         if write.type.size is not None:
             return tuple(dim or 0 for dim in write.type.shape)

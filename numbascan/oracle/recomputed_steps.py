@@ -1,4 +1,4 @@
-"""How many steps a call runs again because of checkpoints, told without running it."""
+"""The number of steps that a call runs again because of checkpoints, without running it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .interpret import interpret
 
 
 def steps_run_again(graph: Graph, values: Sequence[Any]) -> int:
-    """The forward steps beyond the first run of each loop; for a loop that may end early, as many as there are if it does not.
+    """The number of forward steps beyond the first run of each loop. A loop that may end early counts as if it did not.
 
-    Not handled: loops within steps, and what a derivative of a gradient runs again of the gradient.
+    Not handled: loops within steps; steps of a gradient that its derivative runs again.
     """
     total = 0
     for node in toposort(graph.outputs):
@@ -33,7 +33,7 @@ def steps_run_again(graph: Graph, values: Sequence[Any]) -> int:
 
 
 def _at_most(node: Node) -> Node | None:
-    """For the number of steps that a loop ran: the most it may run."""
+    """For the number of steps that a loop ran, the most that it may run; None for any other node."""
     if node.op.name != "dim" or node.attr("axis") != 0:
         return None
     source = node.inputs[0]

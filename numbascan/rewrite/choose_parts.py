@@ -1,12 +1,13 @@
-"""A choice between an array with parts replaced and the array as it was replaces the parts, by what stands there where they shall stay.
+"""A choice between an array with parts replaced and the old array becomes a choice of the parts.
 
     # before: where(c, set_subtensor(x[i], y), x)        # after: set_subtensor(x[i], where(c, y, x[i]))
 
-A sum into a part adds -0.0, which changes no number. A state can then be updated in its own row, at the cost of what is written.
+A sum into a part adds -0.0 where the part stays, which changes no number. A state can then be updated in its own row, at the cost of what
+is written.
 
 Arithmetic: none but this sum, in the dtype of the array.
 
-Not handled: arrays of few numbers, unless a place is computed, and parts on the way to the new array that something else reads.
+Not handled: arrays of few numbers, unless a place is computed; parts on the way to the new array that something else reads.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from .replace_loops import is_in_memory, placed, with_loops, with_step
 
 
 def choose_parts(outputs: Sequence[Node]) -> tuple[Node, ...]:
-    """`outputs` with such choices made of the parts, in the steps of loops."""
+    """`outputs` with parts chosen instead of arrays, in the steps of loops."""
     return with_loops(outputs, _changed)
 
 
@@ -38,7 +39,7 @@ def _changed(loop: Node) -> Sequence[Node] | None:
 
 
 def _parts(node: Node, readers: Mapping[Node, Sequence[Node]], writes: Sequence[Node]) -> list[Node]:
-    """What lies between the array as it was and the one with parts replaced, where `node` chooses between them; else nothing."""
+    """The replacements that lead from the old array to the new one, where `node` chooses between these; else nothing."""
     if node.op.name != "where" or node.inputs[0].type.rank or not any(map(is_in_memory, node.inputs[1:])):
         return []
     for new, old in (node.inputs[1:], node.inputs[:0:-1]):
@@ -52,7 +53,7 @@ def _parts(node: Node, readers: Mapping[Node, Sequence[Node]], writes: Sequence[
 
 
 def _chosen(node: Node, parts: Sequence[Node], done: Mapping[Node, Node]) -> Node:
-    """The parts replaced one after the other; what stays is that of the array as it was."""
+    """The old array with the parts replaced one after the other, each by a choice between the new part and the old one."""
     is_first, old = parts[-1] is node.inputs[1], done[parts[0].inputs[0]]
     new = old
     for part in parts:
@@ -66,5 +67,5 @@ def _chosen(node: Node, parts: Sequence[Node], done: Mapping[Node, Node]) -> Nod
 
 
 def _nothing(array: Node) -> Node:
-    """What changes no number of the array that it is added to."""
+    """The number that changes no number of the array when it is added."""
     return constant({"f": -0.0, "c": complex(-0.0, -0.0)}.get(array.type.kind, 0), array.type.dtype)

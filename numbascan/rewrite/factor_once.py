@@ -2,12 +2,12 @@
 
     # before: solve(a, b[t])        # after: LU and the order of rows before the loop; in it two triangular systems
 
-Whether the matrix is singular is asked in the loop, as it was: a loop of no steps does not ask.
+The check for a singular matrix stays in the loop: a loop of no steps does not make it.
 
 Arithmetic: in the dtype of the solution, to which the whole system casts its operands, too; the sums of a triangular system are in any
 order.
 
-Not handled: stacks of matrices, and matrices of up to 4 rows, of which the whole system takes no longer.
+Not handled: stacks of matrices; matrices of up to 4 rows, for which the whole system takes no longer.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SMALL = 4
 
 
 def factor_once(outputs: Sequence[Node]) -> tuple[Node, ...]:
-    """`outputs` with such systems solved by factors, which are the same at every step, too: they leave by push_out_non_seq."""
+    """`outputs` with such systems solved by factors. These are the same at every step, too: push_out_non_seq hoists them."""
     return with_loops(outputs, _changed)
 
 
@@ -47,7 +47,7 @@ def _changed(loop: Node) -> Sequence[Node] | None:
 
 
 def _is_system(node: Node) -> bool:
-    """Is it a system of one matrix, not a small one?"""
+    """True for a system of one matrix that is not small."""
     if node.op is not SOLVE_VECTOR and node.op is not SOLVE:
         return False
     shape = node.inputs[0].type.shape
@@ -55,7 +55,7 @@ def _is_system(node: Node) -> bool:
 
 
 def _is_fixed(dependence: Mapping[Node, Dependence], a: Node, b: Node) -> bool:
-    """Is the matrix the same at every step, and the right-hand side another?"""
+    """True if the matrix is the same at every step and the right-hand side is not."""
     return dependence[a] is Dependence.FIXED and dependence[b] is not Dependence.FIXED
 
 

@@ -1,4 +1,4 @@
-"""A loop as two loops: the first makes what the second reads, and waits for nothing of it.
+"""Loop distribution: a loop becomes two, of which the first makes what the second reads, and waits for nothing of it.
 
 # before: h[t] = f(h[t-1], x[t]); g[t] = k(g[t-1], h[t] @ W)        # after: h[t] = f(h[t-1], x[t])
 #                                                                   #        P = h @ W
@@ -23,22 +23,22 @@ from .step_dependence import Dependence, fixed_outside
 
 
 def recurrent(spec: LoopSpec) -> list[State | Carry]:
-    """What steps hand on to later ones."""
+    """The ports by which steps hand values on to later ones: states and carries."""
     return [*spec.states, *spec.carries]
 
 
 def row_writes(spec: LoopSpec) -> list[Node]:
-    """What a step writes into results that have a row for every step."""
+    """The writes of results that have a row for every step: states and traces."""
     return [*(state.write for state in spec.states), *(trace.write for trace in spec.traces)]
 
 
 def reads_of(port: State | Carry) -> tuple[Node, ...]:
-    """What a step is given of it."""
+    """The inner inputs of a state or carry."""
     return port.reads if isinstance(port, State) else (port.read,)
 
 
 def behind(spec: LoopSpec, nodes: Iterable[Node]) -> set[Node]:
-    """The values of the step that `nodes` wait for, in this step or in those before."""
+    """The values of the step that `nodes` depend on, in this step or in earlier ones."""
     result = set(toposort(nodes))
     while more := [port.write for port in recurrent(spec) if port.write not in result and not result.isdisjoint(reads_of(port))]:
         result |= set(toposort(more))
@@ -46,7 +46,7 @@ def behind(spec: LoopSpec, nodes: Iterable[Node]) -> set[Node]:
 
 
 def after(spec: LoopSpec, nodes: Collection[Node]) -> set[Node]:
-    """The values of the step that wait for `nodes`, these included."""
+    """The values of the step that depend on `nodes`, in this step or in later ones, these included."""
     waiting, order = set(nodes), toposort(spec.inner_outputs())
     while True:
         waiting |= {read for port in recurrent(spec) if port.write in waiting for read in reads_of(port)}
@@ -60,13 +60,13 @@ def after(spec: LoopSpec, nodes: Collection[Node]) -> set[Node]:
 
 @dataclass
 class Split:
-    """A loop that may be split at products of which the second part reads the results alone."""
+    """A loop that may be split at products whose results only the second part reads."""
 
     spec: LoopSpec
     dependence: Mapping[Node, Dependence]
     products: Sequence[RowProduct]
     late: set[Node] = field(init=False)
-    crossing: list[Node] = field(init=False)  # values that the first part hands over besides what the products take
+    crossing: list[Node] = field(init=False)  # values that the first part hands over besides the operands of the products
 
     def __post_init__(self) -> None:
         self.late = after(self.spec, [product.node for product in self.products])
@@ -91,7 +91,7 @@ class Split:
         return values
 
     def _is_computed_again(self, node: Node) -> bool:
-        """Does a value that both parts read cost less to compute than to store?"""
+        """True if a value that both parts read is cheaper to recompute than to store."""
         if self.dependence[node] is Dependence.MOVING:
             return False
         cards = [one.op for one in toposort([node]) if one.inputs]
@@ -100,7 +100,7 @@ class Split:
     # the two loops --------------------------------------------------------------------------------------------------
 
     def results(self) -> list[Node]:
-        """What stands for each result of the loop."""
+        """The replacement of each result of the loop."""
         spec, is_late = self.spec, self.late.__contains__
         handed = list(dict.fromkeys([*(product.changing for product in self.products), *self.crossing]))
         stored = {state.write for state in spec.states} | {trace.write for trace in spec.traces}
@@ -128,7 +128,7 @@ class Split:
         ]
 
     def _later(self, spec: LoopSpec, rows: Mapping[Node, Node]) -> dict[Node, Node]:
-        """Results of the second loop by what is written, of carries by what is read. A product that is a result needs no loop."""
+        """The results of the second loop by their writes, those of carries by their reads. A product that is a result needs no loop."""
         reads = {value: new_input(row_of(outer.type), value.name) for value, outer in rows.items()}
         second = replace(
             spec,

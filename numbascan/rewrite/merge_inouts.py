@@ -1,7 +1,7 @@
-"""scan_merge_inouts: inputs of a loop that are equal become one, and results that are equal.
+"""scan_merge_inouts: equal inputs of a loop become one, and so do equal results.
 
-States are equal when they start equal, and when steps on equal states write equal values: first all that start equal are taken to be
-equal, then those apart that are found to be written differently, until nothing changes.
+States are equal if they start equal and steps on equal states write equal values. This is a fixed point: states that start equal are taken
+to be equal, then those that are written differently are set apart, until nothing changes.
 
 Arithmetic: none is made.
 
@@ -22,7 +22,7 @@ from .replace_loops import loop_results, with_loops
 
 
 def merge_inouts(outputs: Sequence[Node]) -> tuple[Node, ...]:
-    """`outputs` with such ports merged."""
+    """`outputs` with equal ports of loops merged."""
     return with_loops(outputs, _changed)
 
 
@@ -45,12 +45,12 @@ def _may_have_equals(spec: LoopSpec) -> bool:
 
 
 def start_of(port: State | Carry) -> Hashable:
-    """What equal recurrences have in common at the beginning."""
+    """The key of a recurrence's start: recurrences can be equal only if it is."""
     return (port.initial, port.taps, port.has_axis) if isinstance(port, State) else (port.shared,)
 
 
 def merged_ports(spec: LoopSpec) -> tuple[LoopSpec, list[int]]:
-    """The loop with equal ports merged, and for each result the place among its results. The step must have inputs of its own."""
+    """The loop with equal ports merged, and for each old result its place among the new ones. The step must have inputs of its own."""
     same, seqs, non_seqs = _equal_inputs(spec)
     groups: Mapping[State | Carry, Hashable] = {port: start_of(port) for port in recurrent(spec)}
     while True:
@@ -83,7 +83,7 @@ def merged_ports(spec: LoopSpec) -> tuple[LoopSpec, list[int]]:
 
 
 def _equal_inputs(spec: LoopSpec) -> tuple[dict[Node, Node], tuple[Seq, ...], tuple[NonSeq, ...]]:
-    """(for reads of ports that go, those that stand for them; the sequences that are left, with the taps of all; the non-sequences)."""
+    """(replacements of the reads that go; the sequences that are left, each with the taps of all equal ones; the non-sequences left)."""
     same: dict[Node, Node] = {}
     taps: dict[tuple[Node, int], dict[int, Node]] = {}
     for seq in spec.seqs:

@@ -1,7 +1,7 @@
-"""ScanMerge: loops that run equally many steps, and of which none waits for the other, become one loop where that pays.
+"""ScanMerge: fusion of loops that run equally many steps and are independent of each other, where it pays.
 
-It pays where they have a recurrence in common: the value of a cost, its gradient and its tangent all run through the same states. And
-where steps work on a few numbers: while one recurrence waits for its result the other goes on, and rows that both read are loaded once.
+It pays where they have a recurrence in common: the value of a cost, its gradient and its tangent all run through the same states. It also
+pays where steps work on a few numbers: while one recurrence waits for its result the other goes on, and rows read by both are loaded once.
 
 Arithmetic: none is made.
 
@@ -22,11 +22,11 @@ from .loop_distribution import recurrent
 from .merge_inouts import merged_ports, start_of
 from .replace_loops import Change, changed_repeatedly, loop_results
 
-FEW, MOST = 8, 32  # elements of a state that lives in locals; of all results of a step that still fit the registers, more or less
+FEW, MOST = 8, 32  # most elements of one result of a step, which lives in locals; of all, which about fit the registers
 
 
 def merge_scans(outputs: Sequence[Node]) -> tuple[Node, ...]:
-    """`outputs` with such loops merged."""
+    """`outputs` with loops fused where it pays."""
     return changed_repeatedly(outputs, _first_change)
 
 
@@ -42,19 +42,22 @@ def _first_change(outputs: Sequence[Node]) -> Change | None:
 
 
 def _may_merge(a: LoopSpec, b: LoopSpec) -> bool:
-    """Have they the same steps, and something in common?"""
+    """True if two loops have the same number of steps and the same notes, and share a start or are small.
+
+    Not handled: loops with buffers of cotangents; one with `until` and one without.
+    """
     if a.n_steps is not b.n_steps or (a.until is None) != (b.until is None) or a.notes != b.notes or a.mit_mots or b.mit_mots:
         return False
     return _share(a, b) or _are_small(a, b)
 
 
 def _share(a: LoopSpec, b: LoopSpec) -> bool:
-    """Do recurrences start equal?"""
+    """True if a recurrence of one loop starts equal to one of the other."""
     return not {start_of(port) for port in recurrent(a)}.isdisjoint({start_of(port) for port in recurrent(b)})
 
 
 def _are_small(a: LoopSpec, b: LoopSpec) -> bool:
-    """Do both work on a few numbers, and wait for their own results or for the same sequence?"""
+    """True if both work on a few numbers, and both have recurrences or they read a common sequence."""
     waits = bool(recurrent(a) and recurrent(b)) or not {seq.outer for seq in a.seqs}.isdisjoint({seq.outer for seq in b.seqs})
     sizes = [node.type.size or 0 for spec in (a, b) for node in spec.inner_outputs() if node.type.size is not None]
     are_known = len(sizes) == len(a.inner_outputs()) + len(b.inner_outputs())
@@ -62,7 +65,7 @@ def _are_small(a: LoopSpec, b: LoopSpec) -> bool:
 
 
 def _merged(a: Node, b: Node) -> dict[Node, Sequence[Node]] | None:
-    """What stands for the results of two loops; None where that does not pay, or where one may end before the other."""
+    """The replacements of two loops' results; None where fusion does not pay, or where one may end before the other."""
     one, other = loop_spec(a).opened(), loop_spec(b).opened()
     both = replace(
         one,

@@ -1,4 +1,4 @@
-"""one_step_scan: a loop of one step leaves no loop.
+"""one_step_scan: a loop of one step is replaced by its step.
 
 Arithmetic: none is made.
 """
@@ -20,7 +20,7 @@ from .step_dependence import rows_read
 
 
 def one_step(outputs: Sequence[Node]) -> tuple[Node, ...]:
-    """`outputs` with the steps of such loops in their place."""
+    """`outputs` with loops of one step replaced by their steps."""
     return with_loops(outputs, _changed)
 
 
@@ -43,7 +43,7 @@ def _changed(loop: Node) -> Sequence[Node] | None:
 
 
 def _first_rows(spec: LoopSpec, state: State) -> dict[Node, Node]:
-    """What the first step reads of an initial value."""
+    """The rows of an initial value by the reads of the first step."""
     dtype = state.write.type.dtype
     if not state.has_axis:
         return {state.reads[0]: cast(state.initial, dtype)}

@@ -1,5 +1,5 @@
-"""A part that is replaced for a lazy choice alone is replaced in its branches, and an array that a choice of several results updates is
-chosen by itself.
+"""Replacing a part moves into the branches of the lazy choice that alone reads it, and an array that a choice of several results updates
+gets a choice of its own.
 
     # before: y = set_subtensor(x[i], u); ifelse(a, y, ifelse(b, y, x))    # after: ifelse(a, set_subtensor(x[i], u), ifelse(b, …, x))
     # before: ifelse(c, (set_subtensor(x[i], u), 1), (x, 0))               # after: ifelse(c, set_subtensor(x[i], u), x), ifelse(c, 1, 0)
@@ -7,9 +7,12 @@ chosen by itself.
 A state can then be updated in its own row by the branch that is taken, at the cost of what is written. A place that does not exist is an
 error where the part is replaced.
 
-Arithmetic: none but what both of two choices ask for, elementwise work on numbers, which is made for each.
+Arithmetic: none but elementwise work on numbers that two choices share, which each then does.
 
-Not handled: arrays of few numbers, unless a place is computed; parts that something else reads; results that share more than numbers.
+Not handled:
+- arrays of few numbers, unless a place is computed
+- parts that something else reads
+- results that share more than such cheap work
 """
 
 from __future__ import annotations
@@ -33,7 +36,7 @@ Change = Callable[[Sequence[Node]], tuple[Node, ...]]
 
 
 def parts_in_branches(outputs: Sequence[Node]) -> tuple[Node, ...]:
-    """`outputs` with such choices, in the steps of loops."""
+    """`outputs` with parts replaced in branches and arrays chosen by themselves, in the steps of loops."""
     return with_loops(outputs, _changed)
 
 
@@ -46,16 +49,16 @@ def _changed(loop: Node) -> Sequence[Node] | None:
     made: Results = lambda node, outputs: _with_parts(node, _parts_for(node, outputs, dependents(outputs, changing)))  # noqa: E731 - short
     try:
         new = _apart(_with_choices(writes, made))
-    except ValueError:  # lengths that are known by now do not fit in a branch: an error of the run, if that is taken
+    except ValueError:  # lengths known by now do not fit in a branch: an error at run time, if that branch is taken
         return None
     return None if new == writes else loop_results(loop, spec.with_inner(spec.inner_inputs(), new))
 
 
-Results = Callable[[Node, Sequence[Node]], tuple[Node, ...]]  # what stands for the results of a choice behind some outputs
+Results = Callable[[Node, Sequence[Node]], tuple[Node, ...]]  # (a choice, the outputs that it is behind) to replacements of its results
 
 
 def _with_choices(outputs: Sequence[Node], made: Results) -> tuple[Node, ...]:
-    """`outputs` with each choice behind them, the last one first, replaced by what is made of it."""
+    """`outputs` with each choice behind them replaced by what `made` gives for it, the last one first."""
     plain = tuple(outputs)
     done: set[Node] = set()
     while True:
@@ -69,7 +72,7 @@ def _with_choices(outputs: Sequence[Node], made: Results) -> tuple[Node, ...]:
 
 
 def _chosen(node: Node, operands: Sequence[Node], sides: Sequence[Sequence[Node]], inner: Change) -> tuple[Node, ...]:
-    """The choice that `node` makes between some values of its sides, which stand on `operands`; `inner` changes its branches."""
+    """`node`'s choice between the values in `sides`, which depend on `operands`. `inner` rewrites its branches."""
     read = set(toposort([*sides[0], *sides[1]], stop=operands))
     used = [one for one in operands if one in read]
     then, otherwise = (close(used, side) for side in sides)
@@ -82,12 +85,12 @@ def _chosen(node: Node, operands: Sequence[Node], sides: Sequence[Sequence[Node]
 
 
 def _inside(outputs: Sequence[Node]) -> tuple[Node, ...]:
-    """`outputs` with parts replaced in the branches of choices for which alone they are, and in the choices in these."""
+    """`outputs` with parts replaced in the branches of the choices that alone read them, nested choices included."""
     return _with_choices(outputs, lambda node, outputs: _with_parts(node, _parts_for(node, outputs)))
 
 
 def _with_parts(node: Node, parts: Collection[Node]) -> tuple[Node, ...]:
-    """The results of a choice in whose branches the parts are replaced."""
+    """The results of a choice with `parts` moved into its branches."""
     operands = list(dict.fromkeys(one for part in (*node.inputs[1:], *parts) for one in (part.inputs if part in parts else (part,))))
     operands = [one for one in operands if one not in parts]
     sides = [substitute(graph.outputs, dict(zip(graph.inputs, node.inputs[1:], strict=True))) for graph in branches(node)]
@@ -95,7 +98,7 @@ def _with_parts(node: Node, parts: Collection[Node]) -> tuple[Node, ...]:
 
 
 def _parts_for(node: Node, outputs: Sequence[Node], changing: Set[Node] | None = None) -> dict[Node, None]:
-    """The parts that are replaced for a choice alone, or for one another and that. `changing`: what is not the same at every step."""
+    """The replaced parts that only the choice reads, or one another on the way to it. `changing`: values that change from step to step."""
     readers = users(outputs)
     found: dict[Node, None] = {}
     stack = list(node.inputs[:0:-1])
@@ -112,7 +115,7 @@ def _parts_for(node: Node, outputs: Sequence[Node], changing: Set[Node] | None =
 
 
 def _apart(outputs: Sequence[Node]) -> tuple[Node, ...]:
-    """`outputs` with such arrays chosen by themselves, in the branches of choices first."""
+    """`outputs` with updated arrays chosen by themselves, in the branches of choices first."""
     return _with_choices(outputs, lambda node, _: _one_by_one(node))
 
 
@@ -130,12 +133,12 @@ def _one_by_one(node: Node) -> tuple[Node, ...]:
 
 
 def _read_before(outputs: Sequence[Node]) -> tuple[Node, ...]:
-    """`outputs` that read nothing of an array among them in which parts are replaced, where that can be said otherwise."""
+    """`outputs` that read the old arrays where they read new ones among them, as far as `reads_of_parts` can."""
     return reads_of_parts(outputs, outputs)
 
 
 def _updates(node: Node) -> list[int]:
-    """The results that are an operand with parts replaced, on one side or both, and cost next to nothing to choose by themselves."""
+    """The numbers of the results that are an operand with parts replaced, on one side or both, and cheap to choose by themselves."""
     found = []
     for k, type_ in enumerate(node.types):
         roots = {_root(graph.outputs[k], graph.inputs) for graph in branches(node)}
@@ -146,7 +149,7 @@ def _updates(node: Node) -> list[int]:
 
 
 def _root(array: Node, inputs: Sequence[Node]) -> int | None:
-    """The number of the argument that an array is, or was before parts were replaced."""
+    """The number of the argument that an array is, or was before parts were replaced; None where that is not one argument."""
     while array not in inputs:
         if array.op in PARTS and is_in_memory(array):
             array = array.inputs[0]
@@ -163,7 +166,7 @@ def _root(array: Node, inputs: Sequence[Node]) -> int | None:
 
 
 def _is_apart(node: Node, k: int) -> bool:
-    """Does a result share nothing with the others but what costs next to nothing?"""
+    """True if all that a result shares with the others is cheap."""
     for graph in branches(node):
         others = set(toposort([output for place, output in enumerate(graph.outputs) if place != k]))
         shared = [one for one in toposort([graph.outputs[k]]) if one in others]

@@ -1,4 +1,4 @@
-"""Every rewrite, in the order in which they are made. A name in `ns.Mode(without=[…])` leaves one out."""
+"""Every rewrite, in order. A name in `ns.Mode(without=[…])` leaves one out."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ PASSES: tuple[Pass, ...] = (
 REWRITES.update(dict.fromkeys(rewrite.__name__ for rewrite in PASSES))
 
 MOVING = tuple(name for name in REWRITES if name != push_out_non_seq.__name__)
-"""Those after which steps may have other results, or have them in other loops: `check_finite` reports those that were written."""
+"""The rewrites that may change the results of steps, or their loops. `check_finite` goes without: it reports results as written."""
 
 
 def rewritten(graph: Graph, without: Collection[str] = ()) -> Graph:
@@ -57,17 +57,17 @@ def rewritten(graph: Graph, without: Collection[str] = ()) -> Graph:
 
 
 def _rewritten(outputs: tuple[Node, ...], passes: Sequence[Pass]) -> tuple[Node, ...]:
-    """`outputs` after all passes, the bodies of loops and choices first: what leaves an inner loop may leave the next one, too."""
+    """`outputs` after all passes, inner graphs first: what leaves an inner loop may leave the loop around it, too."""
     if any(_has_loops(body.outputs) for node in toposort(outputs) for body in bodies(node)):
         outputs = with_bodies(outputs, lambda inner: _rewritten(tuple(inner), passes))
     if _has_loops(outputs):
         for rewrite in passes:
             if any(map(is_misfit, toposort(outputs))):
-                break  # a pass builds steps again, and this one cannot be built with the lengths that came to light
+                break  # a pass rebuilds steps, and this one cannot be rebuilt: lengths that are known by now do not fit
             outputs = rewrite(outputs)
     return outputs
 
 
 def _has_loops(outputs: Sequence[Node]) -> bool:
-    """Are there loops, or choices between loops?"""
+    """True if there are loops or choices."""
     return any(node.op is SCAN or node.op is IF_ELSE for node in toposort(outputs))

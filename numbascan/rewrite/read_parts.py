@@ -1,4 +1,4 @@
-"""What a step reads of its new state, at a place of which parts were replaced, is what was written there or what the old state holds.
+"""A step that reads an element of its new state reads what was written there, or the old state.
 
     # before: y = set_subtensor(x[i], u), y[j]        # after: y = set_subtensor(x[i], u), where(i == j, u, x[j])
 
@@ -6,8 +6,10 @@ Nothing then reads the new state in the step that makes it, and it is updated in
 
 Arithmetic: what was added to a part is added once more, in the order of the step and the dtype of the array.
 
-Not handled: arrays of few numbers, unless a place is computed; slices and arrays of positions, on either side; places on more or fewer
-axes than were written.
+Not handled:
+- arrays of few numbers, unless a place is computed
+- slices and arrays of positions, on either side
+- places on more or fewer axes than were written
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from .replace_loops import is_in_memory, loop_results, placed, with_loops, with_
 
 
 def read_parts(outputs: Sequence[Node]) -> tuple[Node, ...]:
-    """`outputs` with such reads made of the old states, in the steps of loops."""
+    """`outputs` with elements of new states read of the old ones, in the steps of loops."""
     return with_loops(outputs, _changed)
 
 
@@ -36,7 +38,7 @@ def _changed(loop: Node) -> Sequence[Node] | None:
 
 
 def reads_of_parts(outputs: Sequence[Node], arrays: Sequence[Node]) -> tuple[Node, ...]:
-    """`outputs` with what they read of `arrays`, which are among them, read of those in which nothing is replaced yet."""
+    """`outputs` that read elements of `arrays`, which are among them, of the arrays before any replacement."""
     parts = {part for array in arrays for part in _parts(array)}
     if not any(node.op is INDEX and node.inputs[0] in parts for node in toposort(outputs)):
         return tuple(outputs)
@@ -51,14 +53,14 @@ def reads_of_parts(outputs: Sequence[Node], arrays: Sequence[Node]) -> tuple[Nod
 
 
 def _parts(write: Node) -> Iterator[Node]:
-    """The arrays on the way to a new state that are the one before with a part replaced."""
+    """The arrays on the way to a new state, the last one first, each of which is the one before with a part replaced."""
     while write.op in (SET_SUBTENSOR, INC_SUBTENSOR) and is_in_memory(write):
         yield write
         write = write.inputs[0]
 
 
 def _read(node: Node, parts: Set[Node], done: Mapping[Node, Node]) -> Node | None:
-    """What `node` reads of the array in which nothing is replaced yet, and of what is written there after that."""
+    """The element that `node` reads, from the array before any replacement and from what was written since; None where not handled."""
     array, here, written = node.inputs[0], _places(done[node], 1), list[Node]()
     while array in parts:
         if len(here) != len(_places(done[array], 2)) or not here:
@@ -73,13 +75,13 @@ def _read(node: Node, parts: Set[Node], done: Mapping[Node, Node]) -> Node | Non
 
 
 def _places(node: Node, arrays: int) -> list[int | Node]:
-    """The positions that stand between the brackets, one per axis from the first one on; none where something else stands there."""
+    """The positions between the brackets, one per axis from the first one on; none where there is an entry of another kind."""
     entries = filled(node.attr("spec"), iter(node.inputs[arrays:]))
     return list(entries) if all(isinstance(entry, int) or (isinstance(entry, Node) and not entry.type.rank) for entry in entries) else []
 
 
 def _is_same(here: Sequence[int | Node], there: Sequence[int | Node], array: Node) -> Node:
-    """Are two places in an array one, of which either may be counted from the end?"""
+    """The condition that two places in an array are one. Either may be counted from the end."""
     pairs = [
         (a, b) if _count_alike(a, b) else (_from_start(a, n), _from_start(b, n))
         for a, b, n in zip(here, there, dims_of(array), strict=False)
@@ -92,7 +94,7 @@ def _is_same(here: Sequence[int | Node], there: Sequence[int | Node], array: Nod
 
 
 def _count_alike(a: int | Node, b: int | Node) -> bool:
-    """Is it known that two positions are counted from the same end?"""
+    """True if two positions are surely counted from the same end."""
     return a is b or (isinstance(a, int) and isinstance(b, int) and (a < 0) == (b < 0))
 
 

@@ -1,11 +1,15 @@
-"""Ports of a loop that nobody needs go: results that nobody reads, with the work for them; inputs that no step reads, or only measures;
-traces of rows that are there already; carries that no step changes. Constants move into the step, where they fold.
+"""Dead ports of a loop are removed, and constants move into the step, where they fold. Dead are
 
-A sequence that is too short stays an error: where only the run can tell, one that nobody reads leaves its length behind.
+- results that nobody reads, with the work for them,
+- inputs that no step reads, or only measures,
+- traces of rows that exist already,
+- carries that no step changes.
+
+A sequence that is too short stays an error: an unread one whose length is known at run time only leaves its length behind.
 
 Arithmetic: none is made; what folds is computed by NumPy, in the dtype that it has.
 
-Not handled: traces of sequences in loops that end early; states whose initial rows only the run can count.
+Not handled: traces of sequences in loops that end early; states whose number of initial rows is known at run time only.
 """
 
 from __future__ import annotations
@@ -26,12 +30,12 @@ from .step_dependence import is_long_enough, n_rows, rows_read
 
 
 def remove_unused(outputs: Sequence[Node]) -> tuple[Node, ...]:
-    """`outputs` with loops of which every port is needed."""
+    """`outputs` with loops that need all their ports."""
     return changed_repeatedly(outputs, _first_change)
 
 
 def _first_change(outputs: Sequence[Node]) -> Change | None:
-    """What stands for the results of a loop that has ports too many. The last loops first: what they do not read, others need not make.
+    """The replacements of the results of the last loop with ports too many. What it does not read, earlier loops need not make.
 
     One change at a time: it makes another loop, whose readers must be counted anew, as must those of the loops before it.
     """
@@ -41,9 +45,9 @@ def _first_change(outputs: Sequence[Node]) -> Change | None:
             continue
         results = outputs_of(loop)
         is_read = [one in readers for one in results]
-        # a result of which few rows are read stays: the loop stores just these, what stands for it outside would be made whole
+        # a result of which few rows are read stays: the loop stores just these, its replacement outside would be computed whole
         may_move = [one in readers and not any(map(reads_few_rows, readers[one])) for one in results]
-        # What makes ports needless comes before what drops them: constants fold, and what they fold away reads no port any more; carries
+        # What makes ports dead comes before what removes them: constants fold, and what they fold away reads no port any more; carries
         # and dimensions of rows become non-sequences; a trace that repeats the rows of a state keeps alive what the state needs, no more.
         replacements = (
             _without_constants(loop)
@@ -58,7 +62,7 @@ def _first_change(outputs: Sequence[Node]) -> Change | None:
 
 
 def _without_constants(loop: Node) -> Sequence[Node] | None:
-    """Small constants in the step, not among its non-sequences."""
+    """The results with small constants in the step, not among its non-sequences."""
     if not any(_is_small_constant(port.outer) for port in loop_spec(loop).non_seqs):
         return None
     spec = loop_spec(loop).opened()
@@ -72,7 +76,7 @@ def _is_small_constant(node: Node) -> bool:
 
 
 def _without_unchanging(loop: Node) -> Sequence[Node] | None:
-    """Non-sequences in the place of carries that every step leaves as they are."""
+    """The results with non-sequences in place of carries that no step changes."""
     if not any(map(_is_unchanging, loop_spec(loop).carries)):
         return None
     spec = loop_spec(loop).opened()
@@ -89,12 +93,12 @@ def _without_unchanging(loop: Node) -> Sequence[Node] | None:
 
 
 def _is_unchanging(port: Carry) -> bool:
-    """Is a carry written as it was read, but for checks of its dimensions?"""
+    """True if a carry is written as it was read, but for checks of its dimensions."""
     return unchecked(port.write) is port.read
 
 
 def _written_once(spec: LoopSpec, port: Carry) -> Node | None:
-    """What the first step writes, from values around the loop; None where its dimensions are asked of something that changes."""
+    """What the first step writes into a carry, from outer values; None where its checks depend on something that changes."""
     outer = {one.read: one.outer for one in spec.non_seqs} | {port.read: cast(port.shared, port.read.type.dtype)}
     sequences = {read: seq.outer for seq in spec.seqs for read in seq.reads}
     for node in toposort([port.write]):
@@ -105,7 +109,7 @@ def _written_once(spec: LoopSpec, port: Carry) -> Node | None:
 
 
 def _without_measured(loop: Node) -> Sequence[Node] | None:
-    """Dimensions of rows, asked of the sequence where the step asks nothing else of it."""
+    """The results with dimensions of rows taken from the sequence outside, where the step reads nothing else of it."""
     if not _measured(loop_spec(loop)):
         return None
     spec = loop_spec(loop).opened()
@@ -120,7 +124,7 @@ def _without_measured(loop: Node) -> Sequence[Node] | None:
 
 
 def _measured(spec: LoopSpec) -> dict[Node, Seq]:
-    """Dimensions that the step asks of rows, where that is all that it does with them."""
+    """The dimensions of rows that the step reads, for rows of which it reads nothing else, with their sequences."""
     readers = users(spec.inner_outputs())
     dims: dict[Node, Seq] = {}
     for seq in spec.seqs:
@@ -132,7 +136,7 @@ def _measured(spec: LoopSpec) -> dict[Node, Seq]:
 
 
 def _without_repeats(loop: Node, may_move: Sequence[bool]) -> Sequence[Node] | None:
-    """Results that are rows which are there already: of a sequence, of a state. Where few rows are read, the loop keeps just these."""
+    """The results without traces of rows that exist already, in a sequence or a state. Traces of which few rows are read stay."""
     spec = loop_spec(loop)
     first = len(spec.states)
     repeats = {k: trace for k, trace in enumerate(spec.traces, first) if may_move[k] and _is_repeat(spec, trace)}
@@ -152,7 +156,7 @@ def _is_repeat(spec: LoopSpec, trace: Trace) -> bool:
 
 
 def _repeated(spec: LoopSpec, trace: Trace, states: Sequence[Node]) -> Node:
-    """The rows that a trace repeats. A step reads at tap -2 what is two rows before those that it writes."""
+    """The rows that a trace repeats. What a step reads at tap -2 is two rows before the row that it writes."""
     for state, result in zip(spec.states, states, strict=True):
         if trace.write is state.write:
             return result
@@ -166,12 +170,12 @@ def _repeated(spec: LoopSpec, trace: Trace, states: Sequence[Node]) -> Node:
 
 
 def _without_unread(loop: Node, is_read: Sequence[bool]) -> Sequence[Node] | None:
-    """Results that nobody reads and no step needs; inputs that no step reads."""
+    """The results without those that nobody reads and no step needs, and without inputs that no step reads."""
     spec = loop_spec(loop)
     needed = _needed(spec, is_read)
     ports: list[State | Trace | Carry] = [*spec.states, *spec.traces, *spec.carries]
-    # A state stays, though nobody reads its rows, while a later step reads it for something needed; one that nothing needs, while its
-    # initial rows may be too few. A sequence stays by its length alone, while it may be too short: the error is the loop's to raise.
+    # A state whose rows nobody reads stays if a later step reads it for something needed, or if its initial rows may be too few. An unread
+    # sequence that may be too short stays by its length alone. In both cases the error is the loop's to raise.
     stays = [
         one or (not isinstance(port, Trace) and not needed.isdisjoint(reads_of(port))) or _must_count(port)
         for one, port in zip(is_read, ports, strict=True)
@@ -195,14 +199,14 @@ def _without_unread(loop: Node, is_read: Sequence[bool]) -> Sequence[Node] | Non
 
 
 def _needed(spec: LoopSpec, is_read: Sequence[bool]) -> set[Node]:
-    """The values of the step that are needed for results that somebody reads."""
+    """The values of the step that results which are read, states that must be counted, or `until` depend on."""
     ports: list[State | Trace | Carry] = [*spec.states, *spec.traces, *spec.carries]
     writes = [port.write for port, one in zip(ports, is_read, strict=True) if one or _must_count(port)]
     return behind(spec, [*writes, *(() if spec.until is None else (spec.until,))])
 
 
 def _must_count(port: State | Trace | Carry) -> bool:
-    """Is it a state whose initial rows may be too few? Then the loop must be there to say so."""
+    """True for a state whose initial rows may be too few: then the loop must stay, to raise the error."""
     if not isinstance(port, State) or not port.has_axis:
         return False
     count = port.initial.type.shape[0]
@@ -210,7 +214,7 @@ def _must_count(port: State | Trace | Carry) -> bool:
 
 
 def _length_alone(seq: Seq) -> Seq:
-    """A sequence of the same length that takes no memory, for one that is computed."""
+    """A sequence of the same length that takes no memory, in place of one that is computed."""
     if seq.outer.op in (INPUT, ARG) or seq.outer.op.name == "arange":
         return seq
     outer = counted(n_rows(seq.outer))

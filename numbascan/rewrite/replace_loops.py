@@ -1,4 +1,4 @@
-"""Loops replaced by other loops: what passes over loops do at their beginning and end."""
+"""Loops replaced by other loops: the beginning and end of every rewrite of loops."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..ops.indexing import is_replaced_at_run_time
 from ..ops.last_state import LAST_STATE
 
 SMALL = 8  # elements up to which an array may live in locals on every target
-Change = tuple[dict[Node, Sequence[Node]], dict[Node, Node]]  # what stands for the results of a loop, and for nodes that read them
+Change = tuple[dict[Node, Sequence[Node]], dict[Node, Node]]  # replacements of the results of loops, and of nodes that read them
 
 
 @contextmanager
@@ -29,20 +29,20 @@ def placed(node: Node) -> Iterator[None]:
 
 
 def loop_results(loop: Node, spec: LoopSpec) -> tuple[Node, ...]:
-    """The results of a loop of such ports, which stands for `loop`."""
+    """The results of the loop `spec`, which replaces `loop`."""
     node = scan_node(settled(spec))
     node.origin = node.origin or loop.origin
     return outputs_of(node)
 
 
 def with_step(loop: Node, change: Callable[[Node, Mapping[Node, Node]], Node | None]) -> tuple[Node, ...]:
-    """The results of a loop in whose step `change` gives what stands for a node, or None; told what stands for those before."""
+    """The results of a loop with nodes of its step replaced: `change(node, done)` gives a replacement or None. See `with_nodes`."""
     spec = loop_spec(loop)
     return loop_results(loop, spec.with_inner(spec.inner_inputs(), with_nodes(spec.inner_outputs(), change)))
 
 
 def with_nodes(outputs: Sequence[Node], change: Callable[[Node, Mapping[Node, Node]], Node | None]) -> tuple[Node, ...]:
-    """`outputs` where `change` gives what stands for a node, or None; told what stands for those before."""
+    """`outputs` with nodes replaced: `change(node, done)` gives a replacement or None. `done` maps earlier nodes, and this one, to new."""
     done: dict[Node, Node] = {}
     for node in toposort(outputs):
         inputs = tuple(done[parent] for parent in node.inputs)
@@ -52,7 +52,7 @@ def with_nodes(outputs: Sequence[Node], change: Callable[[Node, Mapping[Node, No
 
 
 def is_in_memory(array: Node) -> bool:
-    """Has an array more elements than may live in locals, or are parts of it replaced at places that only the run knows?"""
+    """True if an array has more elements than may live in locals, or parts of it are replaced at places known at run time only."""
     return array.type.size is None or array.type.size > SMALL or is_replaced_at_run_time(array)
 
 
@@ -77,7 +77,7 @@ def with_loops(outputs: Sequence[Node], change: Callable[[Node], Sequence[Node] 
 
 
 def with_results(outputs: Sequence[Node], results: Mapping[Node, Sequence[Node]], others: Mapping[Node, Node]) -> tuple[Node, ...]:
-    """`outputs` with the results of loops, and some other nodes, replaced. `results`: for a loop, what stands for each of its results."""
+    """`outputs` with the results of loops, and some other nodes, replaced. `results`: for a loop, the replacement of each result."""
     done: dict[Node, Node] = dict(others)
     for node in toposort(outputs, stop=others):
         if node in done:
@@ -95,7 +95,7 @@ def with_results(outputs: Sequence[Node], results: Mapping[Node, Sequence[Node]]
 
 
 def changed_repeatedly(outputs: Sequence[Node], change: Callable[[tuple[Node, ...]], Change | None]) -> tuple[Node, ...]:
-    """`outputs` after one change after another, until there is none left."""
+    """`outputs` after one change after another, until `change` gives None."""
     plain = tuple(outputs)
     while (replacements := change(plain)) is not None:
         plain = with_results(plain, *replacements)
@@ -103,7 +103,7 @@ def changed_repeatedly(outputs: Sequence[Node], change: Callable[[tuple[Node, ..
 
 
 def reads_few_rows(reader: Node) -> bool:
-    """Does a node that reads rows ask for the last ones, or every k-th one: `x[-1, …]`, `x[-k:, …]`, `x[s::k, …]`, the last state?"""
+    """True if a node reads only the last rows or every k-th one: `x[-1, …]`, `x[-k:, …]`, `x[s::k, …]`, the last state."""
     if reader.op is LAST_STATE:
         return True
     spec = reader.attr("spec") if reader.op.name == "index" and len(reader.inputs) == 1 else None
@@ -116,5 +116,5 @@ def reads_few_rows(reader: Node) -> bool:
 
 
 def _result(results: Sequence[Node], item: Node) -> Node:
-    """What stands for one of several results, under its name."""
+    """The replacement of the result that `item` selects, under its name."""
     return named(results[item.number("index")], item.name)

@@ -1,4 +1,4 @@
-"""Contractions of every step with one and the same operand: one product of matrices for all steps at once."""
+"""Contractions of every step with a fixed operand, as one product of matrices for all steps."""
 
 from __future__ import annotations
 
@@ -33,19 +33,22 @@ class RowProduct:
 
     @property
     def labels(self) -> tuple[Labels, Labels, Labels]:
-        """Those of the changing operand, of the fixed one, of the result."""
+        """The labels of the changing operand, of the fixed one, of the result."""
         labels = self.node.attr("labels")
         assert isinstance(labels, tuple)
         return labels[self.place], labels[1 - self.place], labels[2]
 
     @property
     def n_rows(self) -> float:
-        """How many rows a step multiplies with the fixed matrix; infinitely many where only the run knows."""
+        """The number of rows that a step multiplies with the fixed matrix; inf where it is known at run time only."""
         return prod(inf if dim is None else dim for dim in self.changing.type.shape[:-1])
 
     @property
     def is_matrix_product(self) -> bool:
-        """Is it one over all steps, without moving axes? changing: [free…, summed]; result: [free…, free of the fixed one]."""
+        """True if it is one matrix product over all steps, without moving axes.
+
+        changing: [free…, summed]; result: [free…, free of the fixed one].
+        """
         if not isinstance(self.node.op, Card) or not isinstance(self.node.op.lower, Contract) or self.node.type.kind not in "fc":
             return False
         a, b, out = self.labels

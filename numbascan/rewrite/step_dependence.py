@@ -1,4 +1,4 @@
-"""What the values of a step depend on, and what they are outside of it."""
+"""What the values of a step depend on, and the same values outside of it."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from ..ops.row_checks import STEP_ROWS
 from ..ops.runtime_attributes import filled, sized
 
 ALWAYS_THERE = frozenset(("transpose", "squeeze", "copied", "linked", "zero_grad", "disconnected_grad", "dim"))
-"""Views of which no operand can be wrong, once they are made."""
+"""Views that cannot fail at run time once they are made."""
 
-ASSUMED = 32  # what a dimension that only the run knows is taken for
+ASSUMED = 32  # the assumed length of a dimension that is known at run time only
 BACKWARDS = ((None, None, -1),)  # the index that reads rows from the last to the first
 
 
@@ -30,17 +30,17 @@ class Dependence(IntEnum):
     """What a value of a step depends on, at most."""
 
     FIXED = 0  # non-sequences: it is the same at every step
-    ROWS = 1  # these and sequences: no step has to wait for the one before
-    MOVING = 2  # states, too
+    ROWS = 1  # also sequences: no step has to wait for the one before
+    MOVING = 2  # also states
 
 
 def has_op(node: Node, name: str) -> bool:
-    """Is it a loop with such an op in its step?"""
+    """True for a loop with an op of this name in its step, inner graphs not searched."""
     return node.op is SCAN and any(one.op.name == name for one in toposort(loop_spec(node).inner_outputs()))
 
 
 def dependences(spec: LoopSpec) -> dict[Node, Dependence]:
-    """For each value of the step, its inputs included, what it depends on."""
+    """The dependence of each value of the step, its inputs included."""
     result = dict.fromkeys(spec.inner_inputs(), Dependence.MOVING)
     result |= {port.read: Dependence.FIXED for port in spec.non_seqs}
     result |= {read: Dependence.ROWS for port in spec.seqs for read in port.reads}
@@ -76,7 +76,7 @@ def rows_outside(spec: LoopSpec, node: Node) -> Node:
 def rows_read(spec: LoopSpec, seq: Seq, first: int, last: int) -> Node:
     """The rows of a sequence from that of tap `first` at the first step to that of tap `last` at the last one.
 
-    Too few of them are the same error as in the loop.
+    Too few rows raise the same error as in the loop.
     """
     start = seq.before + first
     if start == 0 and first == last and has_rows(seq.outer, spec.n_steps):
@@ -89,7 +89,7 @@ def rows_read(spec: LoopSpec, seq: Seq, first: int, last: int) -> Node:
 
 
 def has_rows(x: Node, count: Node) -> bool:
-    """Has `x` that many rows for sure?"""
+    """True if `x` surely has `count` rows."""
     if x.op is STEP_ROWS:
         _, extra, _, n_steps = filled(x.attr("place"), iter(x.inputs[1:]))
         return extra == 0 and n_steps is count
@@ -98,7 +98,7 @@ def has_rows(x: Node, count: Node) -> bool:
 
 
 def n_rows(x: Node) -> Node:
-    """The number of rows of a sequence, asked of a loop where rows of a state were put together for it."""
+    """The number of rows of a sequence; for the rows of a state with its initial ones, from the loop's result and the depth."""
     while x.op.name == "index" and x.attr("spec") == BACKWARDS:
         x = x.inputs[0]
     if x.op is not HISTORY:
@@ -107,7 +107,7 @@ def n_rows(x: Node) -> Node:
 
 
 def _loop_counted(count: Node) -> Node | None:
-    """The loop of which a number is the number of steps that it ran; all its results have as many rows."""
+    """The loop that ran `count` steps, where `count` is the number of rows of a state or trace of it; else None."""
     if count.op.name != "dim" or count.attr("axis") != 0:
         return None
     rows = count.inputs[0]
@@ -120,7 +120,7 @@ def _loop_counted(count: Node) -> Node | None:
 
 
 def is_long_enough(spec: LoopSpec, seq: Seq) -> bool:
-    """Has a sequence the rows that the steps read, for sure?"""
+    """True if a sequence surely has the rows that the steps read."""
     if seq.span == 0:
         return has_rows(seq.outer, spec.n_steps) or dims_of(seq.outer)[0] in _least_of(spec.n_steps)
     outer = seq.outer
@@ -130,7 +130,7 @@ def is_long_enough(spec: LoopSpec, seq: Seq) -> bool:
 
 
 def _least_of(node: Node) -> list[Node]:
-    """The numbers of which this one is the least."""
+    """The numbers whose minimum this one is."""
     return leaves(node, lambda one: one.op.name == "minimum")
 
 
@@ -141,14 +141,14 @@ def _of_taps(spec: LoopSpec, seq: Seq, reads: Sequence[Node]) -> Seq:
 
 
 def about_size(node: Node) -> int:
-    """Elements of a value, about."""
+    """The approximate number of elements of a value."""
     return prod(ASSUMED if dim is None else dim for dim in node.type.shape)
 
 
 def may_raise(node: Node, but: Callable[[Node], bool] = lambda node: False) -> bool:
-    """Might a value fail that a loop of no steps never computes? False only where every length that must fit does so for sure.
+    """True if computing a value may fail, which a loop of no steps never does. False only where all lengths that must fit surely do.
 
-    `but`: nodes that are known not to.
+    `but`: nodes that are known not to fail.
     """
     return any(one.inputs and not but(one) and _may_fail(one) for one in toposort([node]))
 
@@ -178,7 +178,7 @@ def _may_fail(node: Node) -> bool:
 
 
 def _differ(dims: Sequence[Node], stretched: int | None = None) -> bool:
-    """Might lengths that must be one length be several? One that is `stretched` fits every other."""
+    """True if lengths that must be equal may differ. The length `stretched` fits every other."""
     numbers = [constant_value(dim) for dim in dims]
     known = {int(number) for number in numbers if number is not None} - {stretched}
     unknown = {dim for dim, number in zip(dims, numbers, strict=True) if number is None}

@@ -1,11 +1,11 @@
 """Sums over the steps are taken while the loop runs: rows of which only the sum is read are not stored.
 
-Lanes, steps that hold a loop and wait for no other step, keep one number each, and these are added after the loop: lanes run in any order.
+A lane, a step that holds a loop and waits for no other step, keeps its own sum. These are added after the loop: lanes run in any order.
 
 Arithmetic: a row is summed over its own axes, then added to the total. Totals of float32 are float64, of complex64 complex128, and rounded
-at the end, as those of arrays; all others have the dtype of the sum. The order is free, as that of the sum of an array is.
+at the end, as those of arrays; all others have the dtype of the sum. The order is free, as in the sum of an array.
 
-Not handled: sums of what is computed from rows, and rows of a shape that only the run knows.
+Not handled: sums of what is computed from rows; sums whose shape is known at run time only.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _StepSum:
 
 
 def sum_in_loop(outputs: Sequence[Node]) -> tuple[Node, ...]:
-    """`outputs` with such sums taken in the loop."""
+    """`outputs` with sums over the steps taken in the loop."""
     plain = tuple(outputs)
     while True:
         readers = users(plain)
@@ -62,7 +62,7 @@ def _sums(loop: Node, readers: Mapping[Node, Sequence[Node]], outputs: Sequence[
 
 
 def _has_lanes(loop: Node) -> bool:
-    """Has every step a loop of its own, and waits for no other step?"""
+    """True if every step holds a loop and waits for no other step."""
     spec = loop_spec(loop)
     return not spec.waits and any(node.op is SCAN for node in toposort(spec.inner_outputs()))
 
@@ -88,7 +88,7 @@ def _replaced(outputs: Sequence[Node], loop: Node, sums: Sequence[_StepSum]) -> 
 
 
 def _with_sums_of_lanes(outputs: Sequence[Node], loop: Node, sums: Sequence[_StepSum]) -> tuple[Node, ...]:
-    """`outputs` with rows that are summed in their lane, and these sums added behind the loop."""
+    """`outputs` with rows summed in their lane, and these sums added after the loop."""
     spec = loop_spec(loop)
     traces = list(spec.traces)
     for one in sums:
@@ -126,7 +126,7 @@ def _added_in(one: _StepSum) -> str:
 
 
 def _carry(spec: LoopSpec, write: Node, one: _StepSum) -> Carry:
-    """A sum that grows with every step."""
+    """The carry of a sum over the steps."""
     dtype = _added_in(one)
     row = axes_sum(cast(write, dtype), one.axes)
     shape = [dim for axis, dim in enumerate(one.node.type.shape) if not (one.keepdims and (axis == 0 or axis - 1 in one.axes))]
