@@ -1,4 +1,4 @@
-"""The command `numbascan`. Exit codes: 0 done, 1 could not be done (the reason is on stderr), 2 wrong usage. `run` has more of them."""
+"""The command `numbascan`. Exit codes: 0 done, 1 not done (the reason is on stderr), 2 wrong usage. `run` has more of them."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 class CommandError(Exception):
-    """What a command could not do, in words for its user."""
+    """A command that cannot be done, with the reason in words for its user."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command; gives its exit code."""
+    """Runs one command and returns its exit code."""
     options = _parser().parse_args(arguments)
     try:
         return int(options.run(options) or 0)

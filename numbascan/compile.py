@@ -47,12 +47,12 @@ from .rewrite.pipeline import MOVING, rewritten
 from .types import SUPPORTED_DTYPES, TensorType
 
 LARGEST_FIXED = 16  # a dimension up to this length may be compiled in
-MOST_LENGTHS = 8  # so many lengths of one dimension, then it is left to the run
+MOST_LENGTHS = 8  # most lengths of one dimension that are compiled in; further ones are left to the run
 ARRAYS = (np.ndarray, DeviceArray)
 PLAIN = 0x101  # flags.num: C-contiguous and aligned
-MOST_KEYS = 4096  # lengths stand in keys: a table that grows beyond this is emptied
+MOST_KEYS = 4096  # entries of a table by keys, which hold lengths: one that is full is emptied
 
-# what a number of each class is, where kernels take it as it stands (a Python int: where 64 bits hold it)
+# the dtype of a number of each class, where kernels take it unconverted (a Python int only where 64 bits hold it: see `key_of`)
 DTYPES: dict[type, str] = {bool: "bool", float: "float64", complex: "complex128"} | {np.dtype(name).type: name for name in SUPPORTED_DTYPES}
 NUMBERS = frozenset(DTYPES)
 
@@ -60,7 +60,7 @@ Axes = tuple[int | None, ...]
 
 
 class FixedLengths:
-    """Which lengths of a function's arguments are compiled in: small ones, and of one dimension those that were seen first."""
+    """The lengths of a function's arguments that are compiled in: small ones, and of each dimension only the first that are seen."""
 
     def __init__(self) -> None:
         self._seen: dict[tuple[int, int], set[int]] = {}  # by argument and dimension
@@ -77,7 +77,8 @@ class FixedLengths:
 class Program:
     """A graph made ready to run in a mode. Call it with one array or number per input; it gives a list of arrays.
 
-    `specialise`: small dimensions that the graph leaves open are compiled in, one kernel per kind of argument. Those of 1 always are.
+    `specialise`: small dimensions that the graph leaves open are compiled in, one kernel per kind of argument. Dimensions of 1 are in any
+    case, unless only loops read the rows (`rows_alone`).
     """
 
     def __init__(self, graph: Graph, mode: Mode, name: str = "scan", specialise: bool = True, profile: bool = False) -> None:
@@ -93,7 +94,7 @@ class Program:
         self._graphs: dict[tuple[Axes, ...], Graph] = {}  # as interpreted
         self._whole = (False,) * len(graph.outputs)
         self._converters = [_converter(node.type) for node in graph.inputs]
-        self._lock = threading.RLock()  # held while a kernel is made, and where numbers of the profile are added up
+        self._lock = threading.RLock()  # held while a kernel is made, and while a call is added to the profile
 
     def __call__(self, arguments: Sequence[Any], out: Sequence[Any] | None = None) -> list[Any]:
         """As `run`."""
@@ -102,9 +103,9 @@ class Program:
     def run(self, arguments: Sequence[Any], out: Sequence[Any] | None = None, key: Any = None) -> list[Any]:
         """Runs; `out` gives an array to write each result into (None entries: a new one).
 
-        `key`: what decides the kind of the arguments, where the caller knows it; arguments of a kind seen before go straight to the kernel.
-        So it must hold all that kernels trust. What it is silent of must be as every kernel takes it: native, C-contiguous, aligned, of the
-        dtype and shape that its input declares.
+        `key`: decides the kind of the arguments, where the caller knows it (default: `key_of`). Arguments of a kind seen before go straight
+        to the kernel, so the key must hold everything that kernels trust. What it does not mention must be as every kernel takes it:
+        native, C-contiguous, aligned, of the dtype and shape that its input declares.
         """
         if out is None:
             key = key_of(arguments) if key is None else key
@@ -180,14 +181,14 @@ class Program:
         return results
 
     def memory(self) -> Memory:
-        """Bytes that a call stores, for arguments as they were last."""
+        """Bytes that a call stores, for the arguments last seen."""
         if self._last is None:
             raise ValueError(f"{self.name}: memory() speaks of the arguments last seen; call the function, or .lower(...), first")
         kernel, values = self._last
         return kernel.memory(values)
 
     def source(self, target: str = "cpu") -> str:
-        """The generated code, of the kernel that ran last, or of the graph as it stands."""
+        """The generated code of the kernel that ran last; of the graph as it is declared if there is none."""
         if target not in OF_LANGUAGES:
             raise ValueError(
                 f"source(target={target!r}): the targets are {' and '.join(map(repr, OF_LANGUAGES))}, of functions and steps 'python', too"
@@ -199,7 +200,7 @@ class Program:
         return planned(lean_graph(specialised(self.graph, kind), mode), mode, _identifier(self.name, mode), self._whole)[1]
 
     def _kind(self, values: Sequence[Any]) -> tuple[Axes, ...]:
-        """Which dimensions of the arguments are compiled in."""
+        """The kind of the arguments: their dimensions, None for those that are not compiled in."""
         return tuple(
             self._fixed_axes(k, node.type.shape, np.shape(value)) if node.type.shape else ()
             for k, (node, value) in enumerate(zip(self.graph.inputs, values, strict=True))
@@ -262,7 +263,7 @@ class Kernel:
         return self._backend.memory(self.plan, self.function, values, steps_run_again(self.graph, values), self.mode.device)
 
     def run(self, values: Sequence[Any], out: Sequence[Any] = ()) -> list[Any]:
-        """The results. Values are taken as they are: of the dtypes, ranks and fixed dimensions of this kernel, C-contiguous and aligned."""
+        """The results. Values must have the dtypes, ranks and fixed dimensions of this kernel, and be C-contiguous and aligned: no checks."""
         try:
             results = self.function(*values, *out, *self._constants)
         except InterruptedError:
@@ -279,7 +280,7 @@ class Kernel:
         return [] if results is None else list(results)
 
     def _by_numpy(self, *arguments: Any) -> Any:
-        """What the machine code would give. The text run as Python would not: there 1 / 0 raises, and integers do not wrap around."""
+        """The results of the machine code, by NumPy. The text run as Python would give others: 1 / 0 raises, integers do not wrap."""
         values, arrays = arguments[: len(self.graph.inputs)], iter(arguments[len(self.graph.inputs) :])
         out = [next(arrays) if is_given else None for is_given in self._given]
         loop = None if _is_there(memory_of(self.plan.function, values).total) else _WithoutMemory
@@ -287,7 +288,7 @@ class Kernel:
         return results[0] if self._is_single else results
 
     def _too_large(self, values: Sequence[Any], error: Exception) -> MemoryError:
-        """What is said of arrays for which there is no memory."""
+        """The error for arrays for which there is no memory."""
         if text := self._backend.too_large(self.plan, values, error, self.mode.device):
             return MemoryError(text)
         size, steps = memory_of(self.plan.function, values).total, steps_of(self.plan.function, values)
@@ -300,7 +301,7 @@ class Kernel:
 def lean_graph(graph: Graph, mode: Mode) -> Graph:
     """The graph as it is planned for a mode: rewritten."""
     without = (*mode.without, *MOVING) if mode.check_finite else mode.without
-    if not backend_of(mode).machine.calls_routines:  # systems are written out whole, of factors there is no such form
+    if not backend_of(mode).machine.calls_routines:  # whole systems can be written out, solutions by factors cannot
         without = (*without, factor_once.__name__)
     return split_row_reads(rewritten(_plain(graph), without))
 
@@ -313,7 +314,7 @@ def planned(graph: Graph, mode: Mode, name: str, given: tuple[bool, ...]) -> tup
 
 
 def exported(graph: Graph, mode: Mode, name: str, interface: exporting.Interface) -> str:
-    """A graph as the text of a module that stands alone; what its arguments are, `interface` tells."""
+    """A graph as the text of a module that stands alone. `interface` describes its arguments."""
     graph = specialised(graph, _known_axes(graph, interface.fixed))
     taken = (*backend_of(mode).reserved, *exporting.OF_MODULE)
     given = (False,) * len(graph.outputs)
@@ -323,7 +324,7 @@ def exported(graph: Graph, mode: Mode, name: str, interface: exporting.Interface
 
 
 def _known_axes(graph: Graph, values: Mapping[int, Any]) -> tuple[Axes, ...]:
-    """The dimensions of the inputs; those of known values fixed as a call fixes them: small ones, but not the lengths of sequences."""
+    """The dimensions of the inputs. Those of known values are fixed if they are 1, or small and not the length of a sequence."""
     lengths = length_axes(graph)
 
     def axes(k: int, shape: Axes) -> Axes:
@@ -339,14 +340,14 @@ def _by_numpy(graph: Graph, mode: Mode, arguments: Sequence[Any], loop: type[Loo
 
 
 class _WithoutMemory(LoopRun):
-    """A loop for whose rows there is no memory: its arguments are checked, and no step runs."""
+    """A loop without memory for its rows: its arguments are checked, then its first step raises MemoryError."""
 
     def step(self, t: int) -> bool:
         raise MemoryError
 
 
 def _is_there(size: int) -> bool:
-    """Is there memory for so many bytes?"""
+    """True if there is memory for `size` bytes."""
     try:
         np.empty(size, "uint8")
     except (MemoryError, OverflowError, ValueError):
@@ -355,7 +356,7 @@ def _is_there(size: int) -> bool:
 
 
 def _written(results: list[Any], out: Sequence[Any], name: str) -> list[Any]:
-    """`results`, those for which `out` has an array in that array."""
+    """`results`, each written into its array in `out` where there is one."""
     for k, array in enumerate(out):
         if array is not None:
             if len(array) < len(results[k]):
@@ -366,18 +367,18 @@ def _written(results: list[Any], out: Sequence[Any], name: str) -> list[Any]:
 
 
 def _plain(graph: Graph) -> Graph:
-    """The graph as it is planned, loops without buffers of cotangents."""
+    """The graph with loops without buffers of cotangents."""
     return Graph(graph.inputs, plain_graphs(graph.outputs))
 
 
 def is_about_memory(error: Exception) -> bool:
-    """Has Numba found no room for an array?"""
+    """True if an error says that there was no memory for an array."""
     return isinstance(error, MemoryError) or "array is too big" in str(error)
 
 
 def readable(error: Exception, texts: Mapping[str, str]) -> Exception:
     """An error of a kernel as its user reads it: with the place in the code, and the numbers that were seen."""
-    if is_of_numba(error):  # which compiles kernels of a GPU when they are launched
+    if is_of_numba(error):  # Numba compiles kernels of a GPU when they are launched
         return not_compiled("a kernel", error, ".source('cuda') shows the code")
     if not error.args or not isinstance(error.args[0], str):
         return error
@@ -389,11 +390,12 @@ def readable(error: Exception, texts: Mapping[str, str]) -> Exception:
 
 
 def key_of(values: Sequence[Any], rows: Sequence[Any] = ()) -> Any:
-    """What decides the kernel of arguments that it may take as they are; None where one of them must be looked at more closely.
+    """The key by which a kernel is found for arguments that it may take unconverted; None where one of them must be looked at more closely.
 
-    Kernels trust it, so that every table of kinds is looked up by this: of an array the dtype, byte order included, and all dimensions,
-    and with them the rank; of a number its class. Only arrays that are C-contiguous and aligned have a key.
-    `rows`: sequences of a loop, to stand before the values. Their lengths are fixed in no kernel, unless they are 1.
+    Every table of kinds is looked up by this key, and kernels trust it. It holds the dtype (byte order included) and all dimensions of an
+    array, and the class of a number. Only C-contiguous, aligned arrays have a key, and ints only where 64 bits hold them.
+
+    `rows`: sequences of a loop, put before the values. Of their lengths the key says only whether they are 1: no kernel fixes others.
     """
     key: list[Any] = []
     for value in rows:
@@ -422,7 +424,7 @@ def key_of(values: Sequence[Any], rows: Sequence[Any] = ()) -> Any:
 
 
 def laid_out(values: Sequence[Any]) -> tuple[Any, ...]:
-    """The values, arrays that have no key copied into the layout of those that have."""
+    """The values; an array that has no key because of its layout is copied into one that has."""
     return tuple(
         [np.array(value, order="C") if type(value) is np.ndarray and value.flags.num & PLAIN != PLAIN else value for value in values]
     )
@@ -436,7 +438,7 @@ def remember(table: dict[Any, Any], key: Any, value: Any) -> None:
 
 
 def _converter(type_: TensorType) -> Callable[[Any], Any]:
-    """What brings an argument into the form that a kernel takes: a number, or a C-contiguous aligned array."""
+    """The function that converts an argument into the form that a kernel takes: a number, or a C-contiguous aligned array."""
     dtype = np.dtype(type_.dtype)
     if not type_.rank:
         plain = {"float64": float, "int64": int, "bool": bool, "complex128": complex}.get(type_.dtype, dtype.type)
@@ -466,7 +468,7 @@ def length_axes(graph: Graph) -> frozenset[tuple[int, int]]:
 
 
 def rows_alone(graph: Graph) -> frozenset[tuple[int, int]]:
-    """The (input, axis) pairs where rows are read by loops and by nothing else, so that not even a length of 1 says anything."""
+    """The (input, axis) pairs whose rows are read by loops alone, so that even a length of 1 need not be known."""
     users: dict[Node, list[Node]] = {}
     for node in toposort(inlined(graph.outputs)):
         for parent in dict.fromkeys(node.inputs):
@@ -484,7 +486,7 @@ def rows_alone(graph: Graph) -> frozenset[tuple[int, int]]:
 
 
 def _is_sequence(node: Node, loop: Node) -> bool:
-    """Does a loop read a value as its sequence, and in no other way?"""
+    """True if a loop reads a value only as a sequence."""
     return sum(parent is node for parent in loop.inputs) == sum(seq.outer is node for seq in loop_spec(loop).seqs)
 
 
@@ -504,7 +506,7 @@ def _rows_behind(node: Node) -> set[Node]:
 
 
 def _identifier(name: str, mode: Mode) -> str:
-    """`name` as a name for a function: neither it nor a name made up from it is one that its text uses."""
+    """`name` as a name for a function, chosen so that neither it nor a name made up from it is one that its text uses."""
     word = identifier(name, "scan")
     taken = backend_of(mode).reserved
     is_taken = word in {*taken, *OF_PYTHON} or any(name.startswith(beginnings(word)) for name in (word, *taken))
