@@ -263,7 +263,7 @@ class Kernel:
         return self._backend.memory(self.plan, self.function, values, steps_run_again(self.graph, values), self.mode.device)
 
     def run(self, values: Sequence[Any], out: Sequence[Any] = ()) -> list[Any]:
-        """The results. Values must have the dtypes, ranks and fixed dimensions of this kernel, and be C-contiguous and aligned: no checks."""
+        """The results. Unchecked: values have the dtypes, ranks and fixed dimensions of this kernel, and are C-contiguous and aligned."""
         try:
             results = self.function(*values, *out, *self._constants)
         except InterruptedError:

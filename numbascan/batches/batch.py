@@ -31,18 +31,18 @@ from .remote import Destination, answers, client_of
 from .scans import by_name
 from .store import BatchStore
 
-STOPPED = "ns.batch: stopped"  # how what is said of a batch begins that was under way, and has a store
+STOPPED = "ns.batch: stopped"  # prefix of messages about a batch with a store that was stopped on its way
 
 
 class Sink(Destination, Protocol):
     """Where results go."""
 
     def ready(self) -> None:
-        """Makes what the results need, as soon as their shapes are known."""
+        """Makes the arrays of the results, as soon as their shapes are known."""
         ...
 
     def write(self, number: int, values: Sequence[Any], pieces: Pieces, failed: Failed) -> int:
-        """Takes the results of a chunk; how many cases it has."""
+        """Takes the results of a chunk and returns its number of cases."""
         ...
 
 
@@ -107,14 +107,14 @@ def batch(
 
 
 def was_stopped(error: BaseException) -> bool:
-    """Whether this error came up in the middle of a batch with a store, and not before it began."""
+    """True if this error stopped a batch with a store on its way, False if it came before the batch began."""
     return any(note.startswith(STOPPED) for note in getattr(error, "__notes__", ()))
 
 
 def estimate(
     f: Callable[..., Any], inputs: Any, *, in_axes: Any, chunk: Any, memory: Any, mode: Any, part: Any, on_error: str, store: Any
 ) -> list[tuple[str, str]]:
-    """What a batch will take, found out by a trial chunk: pairs of a label and a text. Nothing is stored."""
+    """The cost of a batch, measured on a trial chunk: pairs of a label and a text. Nothing is stored."""
     _check(chunk, part, on_error, False, store)
     plan = _plan(f, inputs, in_axes, (), chunk, memory, mode, False, on_error)
     chunks = plan.chunks()
@@ -213,21 +213,21 @@ class _Plan:
     # how large a chunk is -------------------------------------------------------------------------------------------
 
     def chunks(self) -> Chunks:
-        """The chunks, of the size that was asked for or found out."""
+        """The chunks, of the size that was asked for or measured."""
         size = self.size() if isinstance(self.chunk, str) else operator.index(self.chunk)
         return chunks_of(self.cases.shape, size)
 
     def size(self) -> int:
-        """How many cases a chunk has, where nobody said it."""
+        """The number of cases of a chunk, where none was asked for."""
         return cases_in_a_chunk(len(self.cases), self.cases_in_memory(), self.seconds)
 
     def cases_in_memory(self) -> int:
-        """How many cases fit."""
+        """The number of cases of a chunk whose memory fits."""
         fixed, per_case = self._bytes()
         return max(1, (self.limit - fixed) // per_case)
 
     def bytes_in_work(self, count: int) -> int:
-        """Bytes for chunks of so many cases: one is read, one runs and one is written at a time."""
+        """Bytes for chunks of `count` cases: one is read, one runs and one is written at a time."""
         fixed, per_case = self._bytes()
         return fixed + count * per_case
 
@@ -238,12 +238,12 @@ class _Plan:
         return max(0, one - 16 * run), max(1, 2 * max(run, results) + 3 * self.cases.bytes_per_case)
 
     def bytes_of_results(self) -> int:
-        """Bytes of the results of a case."""
+        """Bytes of the results of one case."""
         shapes = self.lanes.shapes(self.like(0))
         return sum(math.prod(shape) * dtype.itemsize for shape, dtype in zip(shapes, self.lanes.dtypes, strict=True))
 
     def like(self, count: int) -> list[Any]:
-        """Arguments as of so many cases. Their elements play no part."""
+        """Arguments in the shapes of `count` cases. Their elements play no part."""
         return [
             np.zeros((count, *self._row(k)), leaf.type.dtype) if leaf.axis is not None else leaf.values
             for k, leaf in enumerate(self.cases.leaves)
@@ -253,20 +253,20 @@ class _Plan:
         return tuple(np.shape(self.cases.leaves[k].read(0, 0))[1:])
 
     def seconds(self, count: int) -> float | None:
-        """How long so many of the first cases take; None where one of them fails."""
+        """The time of the first `count` cases, compilation apart; None where one of them fails."""
         values = self.cases.read(0, count)
         self.lanes.prepare(values)
         try:
             return seconds_of(lambda: self.lanes.run(0, values))
         except OUR_OWN:
             raise
-        except Exception:  # of a case that fails: it is told when its turn comes
+        except Exception:  # of a case that fails: the batch reports it when its turn comes
             return None
 
     # the loop over chunks -------------------------------------------------------------------------------------------
 
     def compute(self, first: int, values: Sequence[Any], count: int) -> tuple[Pieces, Failed]:
-        """The results of a chunk. BatchError for a case that fails, if it is to be raised."""
+        """The results of a chunk and the failures in it. BatchError for a case that fails, unless failures are recorded."""
         failed: Failed = []
         if self.on_error == "record":
             return self.lanes.each(first, values, count, failed), failed
@@ -299,16 +299,16 @@ class _Plan:
                     reading = reader.submit(self.cases.read, *ranges[k + 1]) if k + 1 < len(ranges) else None
                     pieces, failed = self.compute(first, values, stop - first)
                     if writing is not None:
-                        written, writing = writing.result(), None  # before it is told: whoever is told may raise
+                        written, writing = writing.result(), None  # before progress is told, which may raise: no chunk counts twice
                         progress.add(written)
                     writing = writer.submit(sink.write, number, values, pieces, failed)
             finally:
-                reader.shutdown(wait=False, cancel_futures=True)  # whoever stops a batch does not wait for what nobody needs
+                reader.shutdown(wait=False, cancel_futures=True)  # a batch that is stopped does not wait for inputs that nobody needs
                 if writing is not None:
                     progress.add(writing.result())
 
     def _run_remotely(self, chunks: Chunks, numbers: Sequence[int], sink: Sink, progress: Progress) -> None:
-        """Computes chunks on workers. What they do not store themselves comes back and is written here."""
+        """Computes chunks on workers. Results that they do not store themselves come back and are written here."""
         self.lanes.trailing = self.lanes.trailing or self.lanes.declared()
         sink.ready()
         records = self.on_error == "record"
@@ -323,7 +323,7 @@ class _Plan:
             progress.add(sink.write(number, values, pieces, answer.failed))
 
     def _checked(self, piece: Piece, first: int, failed: Failed) -> Piece:
-        """Results of a worker, which knows nothing of the shapes that others found."""
+        """The results of a worker, checked against the shapes of results so far, which it may not know."""
         low, high, results = piece
         try:
             self.lanes.check(results or [])
@@ -376,7 +376,7 @@ class _Plan:
             return (results, store.failed()) if self.on_error == "record" else results
 
     def _raise_recorded(self, store: BatchStore, numbers: set[int]) -> None:
-        """BatchError for a case that failed when the store was told to record that."""
+        """BatchError for a case among chunks `numbers` that failed in an earlier batch, which recorded it."""
         for case, message in store.failed() if numbers else ():
             if any(first <= case < stop for first, stop in map(store.chunks.cases, numbers)):
                 raise BatchError(
@@ -385,7 +385,7 @@ class _Plan:
 
     @contextmanager
     def _told(self, store: BatchStore, progress: Progress) -> Iterator[None]:
-        """Inside, whatever stops the batch says what is kept."""
+        """Inside, any error that stops the batch gets a note on what is kept."""
         try:
             yield
         except BaseException as error:
@@ -393,12 +393,12 @@ class _Plan:
             raise
 
     def _stopped(self, error: BaseException, store: BatchStore, progress: Progress) -> None:
-        """Says what is kept, and closes the store if that can be."""
+        """Says what is kept, and closes the store if possible."""
         name, texts = store.place.name, []
         try:
             with store.place.legible():
                 store.close()
-        except Exception as second:  # what stopped the batch is told first
+        except Exception as second:  # only a note: the error that stopped the batch counts
             texts.append(f"ns.batch: the store {name} was not closed: {second}")
         kept = f"after {store.kept:,} of {progress.count:,} cases, which {name} keeps; the same call goes on from there"
         texts.append(f"{STOPPED} {kept}" if store.is_there() else f"{STOPPED}; what {name} keeps cannot be told")
@@ -433,7 +433,7 @@ class _Arrays:
             self._arrays = [np.empty((len(self.cases), *shape), dtype) for shape, dtype in zip(shapes, self.lanes.dtypes, strict=True)]
 
     def address(self) -> None:
-        """Results come back."""
+        """None: results come back from workers."""
 
     def took(self, number: int, digest: int) -> bool:
         return False

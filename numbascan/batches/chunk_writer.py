@@ -1,4 +1,4 @@
-"""The results of a chunk, written into the arrays of a store: by the process that holds it, or by a worker that reaches it."""
+"""Writes the results of a chunk into the arrays of a store: in the process that holds it, or in a worker that reaches it."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from .lanes import Failed, Pieces
 from .place import META, Place
 
 AT_ONCE = 4  # arrays that are written at the same time
-CONFIG = {"write_empty_chunks": True}  # or a chunk of NaN could not be told from one that is lost
+CONFIG = {"write_empty_chunks": True}  # or a chunk of NaN alone could not be told from a lost one
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What the arrays of a store hold.
+    """The content of a store's arrays.
 
-    id: of the store. coordinates: names, and which of the inputs they are, by case. has_errors: whether a batch recorded what fails.
+    id: of the store. coordinates: names of coordinates by case, with the places of their inputs. has_errors: whether failures are recorded.
     """
 
     id: str
@@ -38,14 +38,14 @@ class Layout:
 
 
 class ChunkWriter:
-    """Writes chunks into a store whose arrays are there. `done`, `errors`: those of what is told of chunks, `errors` if there is one."""
+    """Writes chunks into a store whose arrays exist. `done`, `errors`: the arrays `chunks/done` and, if there is one, `chunks/errors`."""
 
     def __init__(self, place: Place, layout: Layout, done: Any, errors: Any, arrays: dict[str, Any]) -> None:
         self.place, self.layout, self._done, self._errors = place, layout, done, errors
         self.arrays = {name: array.with_config(CONFIG) for name, array in arrays.items()}
 
     def write(self, number: int, values: Sequence[Any], pieces: Pieces, failed: Failed) -> int:
-        """Stores a chunk; its digest, which is written last. OSError if that cannot be done."""
+        """Stores a chunk and returns its digest, which is written last. OSError if that cannot be done."""
         group_there(self.place, self.layout.id)
         try:
             return self._write(number, values, pieces, failed)
@@ -79,20 +79,20 @@ class ChunkWriter:
         return digest
 
     def _text(self, number: int) -> Any:
-        """What failed in a chunk, as JSON; None where that is damaged."""
+        """The failures of a chunk, as JSON; None where these are damaged."""
         return "" if self._errors is None else entry(self._errors, number)
 
     def address(self) -> Address | None:
-        """What another process writes chunks into; None where it cannot."""
+        """The address by which another process writes chunks; None where it cannot."""
         place = self.place.address()
         return None if place is None else (place, self.layout)
 
     def says_done(self, number: int, digest: int) -> bool:
-        """Whether a chunk is there with this digest: somebody else has written it, and says so."""
+        """True if the store has this digest for a chunk: whoever wrote it says so."""
         return int(self._done[number]) == digest
 
     def digest(self, number: int) -> int:
-        """The digest of the data that are there; 0 where they cannot be read."""
+        """The digest of a chunk's data as they are stored; 0 where they cannot be read."""
         try:
             slices = self.layout.chunks.slices(number)
             return _digest(self.layout.id, [_checksum(array[slices]) for array in self.arrays.values()], str(self._text(number)))
@@ -101,40 +101,40 @@ class ChunkWriter:
 
 
 Address = tuple[tuple[Any, str], Layout]  # of a store that another process may reach
-_writers: dict[tuple[Layout, str, str], ChunkWriter] = {}  # the last one, by its store and where that lies: a copy has the same id
+_writers: dict[tuple[Layout, str, str], ChunkWriter] = {}  # the last one, by its store and where that is: a copy has the same id
 
 
 def write_there(address: Address, number: int, values: Sequence[Any], pieces: Pieces, failed: Failed) -> int | None:
-    """Stores a chunk in a store that another process holds; its digest. None where this process cannot reach or write it."""
+    """Stores a chunk in a store that another process holds, and returns its digest; None where it cannot be reached or written."""
     (store, path), layout = address
     try:
         key = layout, str(store), path
         writer = _writers.get(key)
         if writer is None:
             place = Place(store, path=path)
-            group = group_there(place, layout.id, "r+")  # or it is another one that lies there
+            group = group_there(place, layout.id, "r+")  # OSError where there is another store
             names = (*layout.names, *(name for name, _ in layout.coordinates))
             errors = group["chunks/errors"] if layout.has_errors else None
             writer = ChunkWriter(place, layout, group["chunks/done"], errors, {name: group[name] for name in names})
             _writers.clear()
             _writers[key] = writer
         return writer.write(number, values, pieces, failed)
-    except Exception:  # results go back then, and who holds the store says what is wrong with it
+    except Exception:  # then results go back, and the process that holds the store says what is wrong with it
         return None
 
 
 def entry(array: Any, number: int) -> Any:
-    """What an array has for a chunk; None where that is damaged."""
+    """The entry of an array for a chunk; None where that is damaged."""
     try:
         return array[number]
-    except OSError:  # it may be there, and cannot be reached
+    except OSError:  # it may exist and be out of reach
         raise
     except Exception:  # whatever a damaged file raises
         return None
 
 
 def entries(array: Any) -> np.ndarray:
-    """What an array has for each chunk; where that is damaged, what it has for one that was never written."""
+    """The entries of an array for all chunks, with the fill value in place of damaged ones."""
     try:
         whole: np.ndarray = array[:]
     except OSError:
@@ -146,7 +146,7 @@ def entries(array: Any) -> np.ndarray:
 
 
 def group_there(place: Place, store: str, mode: str = "r", use_consolidated: bool | None = False) -> Any:
-    """The group of the store with this id. OSError if that has gone from its place."""
+    """The group of the store with this id. OSError if the store has gone or was replaced."""
     group = place.group(mode, use_consolidated=use_consolidated)
     if group is None or group.attrs.get(META, {}).get("id") != store:
         raise OSError(f"ns.batch: the store {place.name} has gone, or was replaced, while the batch ran")
@@ -154,12 +154,12 @@ def group_there(place: Place, store: str, mode: str = "r", use_consolidated: boo
 
 
 def missing(dtype: np.dtype[Any]) -> Any:
-    """What stands for the result of a case that failed."""
+    """The result of a case that failed: NaN, or 0 for dtypes without one."""
     return np.nan if dtype.kind in "fc" else 0
 
 
 def _whole(pieces: Pieces, k: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
-    """Result `k` of a chunk."""
+    """Result `k` of a chunk, with `missing` for cases that failed."""
     (low, high, results), *others = pieces
     if not others and results is not None:
         return results[k]
@@ -171,11 +171,11 @@ def _whole(pieces: Pieces, k: int, shape: tuple[int, ...], dtype: np.dtype[Any])
 
 
 def _checksum(block: Any) -> int:
-    """That of the data of an array."""
+    """The CRC-32 of the data of an array."""
     array = np.asarray(block)
     return zlib.crc32(np.ascontiguousarray(array).view("uint8").data if array.size else b"")
 
 
 def _digest(store: str, sums: Sequence[int], text: str) -> int:
-    """A number for the data of a chunk, never 0. What is left of a store that was here before has another one."""
+    """A digest of a chunk's data, never 0. Data left by an earlier store in this place have another one, since `store` is part of it."""
     return int.from_bytes(hashlib.blake2b(f"{store} {sums} {text}".encode(), digest_size=8).digest(), "little") | 1

@@ -1,4 +1,4 @@
-"""Which cases make a chunk: runs of cases that are blocks of the grid, and how many cases fit into memory and into a second."""
+"""Chunks of cases: runs of cases that are blocks of the grid, as many as fit into memory and into a second."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-TOGETHER = 64  # cases of a chunk, at least, where memory allows: lanes of SIMD, and some for each thread
-SECONDS = 1.0  # that a chunk takes, about
-TRIAL = 0.005  # seconds that say how long cases take
+TOGETHER = 64  # the fewest cases of a chunk, where memory allows: lanes of SIMD, and some for each thread
+SECONDS = 1.0  # the time of a chunk, about
+TRIAL = 0.005  # seconds of a trial that is long enough to tell how long cases take
 
 
 @dataclass(frozen=True)
@@ -20,14 +20,14 @@ class Chunks:
 
     @property
     def size(self) -> int:
-        """Cases of a whole chunk."""
+        """The number of cases of a whole chunk."""
         return math.prod(self.block)
 
     def __len__(self) -> int:
         return math.prod(math.ceil(length / block) for length, block in zip(self.shape, self.block, strict=True))
 
     def slices(self, number: int) -> tuple[slice, ...]:
-        """Where a chunk lies."""
+        """The place of a chunk among the cases, a slice for each axis."""
         result: list[slice] = []
         for length, block in zip(reversed(self.shape), reversed(self.block), strict=True):
             number, place = divmod(number, math.ceil(length / block))
@@ -35,14 +35,14 @@ class Chunks:
         return tuple(reversed(result))
 
     def cases(self, number: int) -> tuple[int, int]:
-        """The first case of a chunk, and the one behind its last."""
+        """(the first case of a chunk, the one after its last)."""
         slices = self.slices(number)
         strides = [math.prod(self.shape[k + 1 :]) for k in range(len(self.shape))]
         first = sum(one.start * stride for one, stride in zip(slices, strides, strict=True))
         return first, first + math.prod(one.stop - one.start for one in slices)
 
     def count(self, number: int) -> int:
-        """How many cases a chunk has."""
+        """The number of cases of a chunk."""
         first, stop = self.cases(number)
         return stop - first
 
@@ -62,9 +62,9 @@ def chunks_of(shape: tuple[int, ...], size: int) -> Chunks:
 
 
 def cases_in_a_chunk(count: int, most: int, seconds_of: Callable[[int], float | None]) -> int:
-    """How many cases a chunk has: at most `most`, and about as many as take a second.
+    """The number of cases of a chunk: at most `most`, and about as many as take a second.
 
-    seconds_of: how long so many of the first cases take; None where one of them fails.
+    seconds_of: the time of the first n cases; None where one of them fails.
     """
     most = max(1, min(most, count))
     if most <= TOGETHER:
@@ -76,5 +76,5 @@ def cases_in_a_chunk(count: int, most: int, seconds_of: Callable[[int], float | 
             return most if tried == 1 else min(most, max(TOGETHER, tried))
         if seconds > TRIAL or tried >= most:
             size = max(TOGETHER, min(most, int(tried * SECONDS / max(seconds, 1e-9))))
-            return math.ceil(count / math.ceil(count / size))  # chunks of one size: none is left over that is hardly worth it
+            return math.ceil(count / math.ceil(count / size))  # chunks of about equal size: no small one is left over
         tried = min(tried * max(2, min(8, math.ceil(1.5 * TRIAL / max(seconds, 1e-9)))), most)

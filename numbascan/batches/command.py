@@ -1,4 +1,4 @@
-"""`numbascan run` and `numbascan status`: a batch of a function in a file, and how far a store has come."""
+"""`numbascan run` and `numbascan status`: a batch of a function in a file, and the progress of a store."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ IN_THE_SHELL = {
     "ns.batch: memory is": "--memory is",
     "ns.batch: ": "",
 }
-"""What messages of `ns.batch` say of its arguments, and what a user of the command would say."""
+"""Words of messages of `ns.batch` about its arguments, with those for a user of the command."""
 
 
 class WrongUse(Exception):
-    """An argument of the command that says nothing, in words for its user."""
+    """An argument of the command that is wrong, with the reason in words for its user."""
 
 
 def add_run(parser: argparse.ArgumentParser) -> None:
@@ -81,7 +81,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, object_at: Callable[[str], Any]) -> int:
-    """Runs a batch; the exit code. `object_at`: what a place in a file is; its errors are those of the caller."""
+    """Runs a batch and returns the exit code. `object_at`: gives the object at a place in a file; its errors are the caller's."""
     try:
         return _run(options, object_at(options.place))
     except KeyboardInterrupt:
@@ -109,7 +109,7 @@ def _run(options: argparse.Namespace, f: Any) -> int:
     except (WrongUse, ScanError, TypeError, ValueError, OverflowError, ImportError, OSError) as error:
         _tell(options.command, error)
         return STOPPED if was_stopped(error) else WRONG
-    except Exception as error:  # of the function while it is traced, or of a file that is damaged: where it comes from says most
+    except Exception as error:  # of the function while it is traced, or of a damaged file: the traceback says most
         traceback.print_exc()
         return STOPPED if was_stopped(error) else WRONG
     results, errors = results if options.on_error == "record" else (results, [])
@@ -123,10 +123,10 @@ def _run(options: argparse.Namespace, f: Any) -> int:
 
 
 def _send_by_value(folder: Path) -> None:
-    """What the file, and modules beside it, define is sent to workers as it is: they may not find the files."""
+    """Has what the file and modules beside it define sent to workers by value: they may not find the files."""
     try:
         import cloudpickle
-    except ImportError:  # as Dask then is: the batch says so
+    except ImportError:  # then Dask is missing, too: the batch says so
         return
     for module in [*sys.modules.values()]:
         file = getattr(module, "__file__", None)
@@ -135,7 +135,7 @@ def _send_by_value(folder: Path) -> None:
 
 
 def status(options: argparse.Namespace) -> int:
-    """Prints how far a store has come; the exit code."""
+    """Prints the progress of a store and returns the exit code."""
     try:
         place = Place(options.store, reads=True)
         group = place.found()
@@ -169,7 +169,7 @@ def _tell(command: str, error: BaseException) -> None:
 
 
 def _inputs(options: argparse.Namespace, f: Callable[..., Any]) -> tuple[Any, Any]:
-    """The inputs of the batch, and their axes of cases."""
+    """(the inputs of the batch, their axes of cases)."""
     if options.inputs and options.grid:
         raise WrongUse("give --inputs or --grid, not both")
     if options.grid:
@@ -183,7 +183,7 @@ def _inputs(options: argparse.Namespace, f: Callable[..., Any]) -> tuple[Any, An
 
 
 def _arguments_among(columns: Sequence[str], f: Callable[..., Any], options: argparse.Namespace) -> list[str]:
-    """The columns of a table that are arguments of `f`; the others, such as a date or a note, are told."""
+    """The columns of a table that are arguments of `f`. The others, such as a date or a note, are named on stderr."""
     try:
         parameters = inspect.signature(f.__wrapped__ if isinstance(f, ScanFunction) else f).parameters
     except (TypeError, ValueError):  # a builtin
@@ -204,7 +204,7 @@ def _arguments_among(columns: Sequence[str], f: Callable[..., Any], options: arg
 
 
 def _read(file: str, kept: Callable[[Sequence[str]], Sequence[str]]) -> Any:
-    """The arrays of a file: by name, or one alone as the first argument. `kept`: which columns of a table."""
+    """The arrays of a file: by name, or one alone as the first argument. `kept`: selects columns of a table."""
     path = Path(file)
     if not path.exists():
         raise WrongUse(f"there is no file {file!r}")
@@ -233,7 +233,7 @@ def _read(file: str, kept: Callable[[Sequence[str]], Sequence[str]]) -> Any:
 
 
 def _names_of_columns(path: Path) -> dict[str, str]:
-    """What the columns of a .csv file are called by NumPy, which adds `_` to `file`, `print` and `return`, and by the file."""
+    """NumPy's names of the columns of a .csv file with those of the file: NumPy adds `_` to `file`, `print` and `return`."""
     with path.open(encoding="utf-8-sig") as lines:
         header = next(line for line in lines if line.strip())
     names = [cell.strip() for cell in header.lstrip("#").split(",")]
@@ -241,13 +241,13 @@ def _names_of_columns(path: Path) -> dict[str, str]:
 
 
 def _rows_of(path: Path, dtype: Any = None) -> Any:
-    """The rows of a .csv file; with `object` as their texts."""
+    """The rows of a .csv file; as texts where `dtype` is `object`."""
     options: dict[str, Any] = {"delimiter": ",", "names": True, "deletechars": "", "usemask": True}
     return np.atleast_1d(np.genfromtxt(path, dtype=dtype, encoding="utf-8-sig", **options))
 
 
 def _column(label: str, path: Path, table: Any, name: str) -> np.ndarray:
-    """A column of a .csv file. A number that is missing is NaN, as in a .parquet file; integers beyond int64 are uint64 or refused."""
+    """A column of a .csv file. A missing number is NaN, as in a .parquet file. Integers that float64 would round are uint64 or refused."""
     cells = table[name]
     is_there = ~np.ma.getmaskarray(cells)
     if not is_there.all() and cells.dtype.kind not in "iufc":
@@ -265,7 +265,7 @@ def _column(label: str, path: Path, table: Any, name: str) -> np.ndarray:
 
 
 def _column_of_parquet(label: str, column: Any) -> np.ndarray:
-    """A column of a .parquet file. A number that is missing is NaN."""
+    """A column of a .parquet file. A missing number is NaN. WrongUse for an integer that is rounded then."""
     numbers: np.ndarray = column.to_numpy()
     whole = column.drop_null().to_numpy()
     if whole.dtype.kind in "iu" and numbers.dtype.kind == "f":
@@ -274,7 +274,7 @@ def _column_of_parquet(label: str, column: Any) -> np.ndarray:
 
 
 def _check_exact(label: str, integers: Mapping[int, int], numbers: np.ndarray) -> None:
-    """WrongUse for an integer, given by its row, that is rounded among the `numbers` of its column."""
+    """WrongUse for an integer that is rounded among the `numbers` of its column. integers: by their rows."""
     for row, integer in integers.items():
         if complex(numbers[row]).real != integer:
             raise WrongUse(
@@ -284,7 +284,7 @@ def _check_exact(label: str, integers: Mapping[int, int], numbers: np.ndarray) -
 
 
 def _bound(f: Any, inputs: Any, settings: Mapping[str, Any]) -> Callable[..., Any]:
-    """`f` with the arguments that are the same for all cases."""
+    """`f` with the arguments in `settings` bound, which are the same for all cases."""
     given = inputs.axes if isinstance(inputs, Grid) else inputs if isinstance(inputs, dict) else ()
     if twice := [name for name in settings if name in given]:
         raise WrongUse(f"--set {twice[0]}: {twice[0]} is given twice, there and by the inputs")
@@ -293,7 +293,7 @@ def _bound(f: Any, inputs: Any, settings: Mapping[str, Any]) -> Callable[..., An
             return f
         bound = functools.partial(f, **settings)
         functools.update_wrapper(bound, f, assigned=("__name__", "__module__"), updated=())
-        del bound.__wrapped__  # type: ignore[attr-defined]  # its signature is that of all arguments, not of those that are left
+        del bound.__wrapped__  # type: ignore[attr-defined]  # its signature has all arguments, not just those that are left
         return bound
     swept = list(given or ARGUMENTS[:1])
     values = {name: value for name, value in settings.items() if name not in OPTIONS}
@@ -345,7 +345,7 @@ def _value(text: str) -> Any:
 
 
 def _array(values: Any) -> np.ndarray:
-    """An array of numbers. ValueError for an integer that is rounded beside the others."""
+    """An array of numbers. ValueError for an integer that their common dtype would round."""
     array = np.array(values)
     if array.dtype.kind in "fc":
         for number, held in zip(np.array(values, object).ravel().tolist(), array.ravel().tolist(), strict=True):

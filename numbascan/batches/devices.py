@@ -1,4 +1,4 @@
-"""A GPU for each process: workers on one machine share its devices out among themselves."""
+"""A GPU for each process: workers on one machine divide its devices among themselves."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _held: list[Lock] = []  # until this process ends
 
 @functools.cache
 def own_device() -> int:
-    """The number of a device that no other process of ours on this machine has; where there are fewer devices than processes, any."""
+    """The number of a device that no other process of numbascan on this machine has; any one where all are taken."""
     from ..emit.runtime.cuda import names_of_devices
 
     names = names_of_devices()

@@ -39,7 +39,7 @@ class Grid:
             if name in self.numbers:
                 self.axes[name] = np.asanyarray(values[()] if hasattr(values, "shape") else values).reshape(1)
                 continue
-            self.axes[name] = np.asanyarray(values[:])  # what lies elsewhere is read: axes are short
+            self.axes[name] = np.asanyarray(values[:])  # arrays that lie elsewhere are read now: axes are short
         if not self.axes:
             raise ValueError("ns.grid: there are no arguments; write ns.grid(rho=[10.0, 28.0])")
 
@@ -81,7 +81,10 @@ def grid(**axes: Any) -> Grid:
 
 @dataclass(frozen=True)
 class InputLeaf:
-    """One array of the inputs. `axis`: that of its cases, None for a value that is the same for all; `stride`, `length`: in a grid."""
+    """One array of the inputs.
+
+    axis: the axis of its cases; None for a value that is the same for all. stride: in a grid, for how many cases a value stays; else 0.
+    """
 
     label: str
     values: Any
@@ -91,17 +94,17 @@ class InputLeaf:
 
     @property
     def length(self) -> int:
-        """How many cases it has."""
+        """The number of its cases; in a grid, of its values."""
         assert self.axis is not None
         return int(self.values.shape[self.axis])
 
     @property
     def is_in_rows(self) -> bool:
-        """Does it have a row for each case?"""
+        """True if it has a row for each case."""
         return self.axis is not None and not self.stride
 
     def read(self, start: int, stop: int) -> Any:
-        """The values of some cases, along the first axis; of a value that is the same for all, that value."""
+        """The values of cases `start` to `stop`, along the first axis; a value that is the same for all as it is."""
         if self.axis is None:
             return self.values
         if self.stride:
@@ -122,7 +125,7 @@ class InputLeaf:
 
 @dataclass(frozen=True)
 class Cases:
-    """The cases of a batch: leaves in the places of `structure`, which is that of `(args, kwargs)`.
+    """The cases of a batch: leaves in the places of `structure`, the structure of `(args, kwargs)`.
 
     named: the places of leaves that are arguments by name. dims: names and lengths of the axes of cases.
     rows: the labels of the cases, where pandas or xarray gives some.
@@ -147,19 +150,19 @@ class Cases:
         return [leaf.read(start, stop) for leaf in self.leaves]
 
     def to_send(self, start: int, stop: int) -> list[Any]:
-        """What a worker that has `without_rows()` needs besides."""
+        """The rows that a worker needs besides `without_rows()`, None for other leaves."""
         return [leaf.read(start, stop) if leaf.is_in_rows else None for leaf in self.leaves]
 
     def received(self, sent: list[Any], start: int, stop: int) -> list[Any]:
-        """The leaves for cases from `start` up to `stop`, of which `to_send` gave some."""
+        """The leaves for cases from `start` up to `stop`, from what `to_send` gave for them."""
         return [value if leaf.is_in_rows else leaf.read(start, stop) for leaf, value in zip(self.leaves, sent, strict=True)]
 
     def without_rows(self) -> Cases:
-        """The same without arrays that have a row for each case: axes of a grid, and what is the same for all, stay."""
+        """The same without arrays that have a row for each case. Axes of a grid, and values that are the same for all, stay."""
         return replace(self, rows=None, leaves=tuple(replace(leaf, values=None) if leaf.is_in_rows else leaf for leaf in self.leaves))
 
     def of_case(self, case: int) -> Any:
-        """What one case was given: a tuple, or a dict where the inputs were given by name."""
+        """The inputs of one case: a tuple, or a dict where they were given by name."""
         args, kwargs = unflatten(self.structure, [leaf.of_case(case) for leaf in self.leaves])
         return kwargs or args
 
@@ -170,12 +173,12 @@ class Cases:
         return sum(np.dtype(leaf.type.dtype).itemsize * math.prod(_other_dims(leaf)) for leaf in swept)
 
     def coordinates(self) -> dict[str, int]:
-        """The places of inputs of one number a case, by name."""
+        """The places of inputs with one number for each case, by name."""
         swept = {name: k for name, k in self.named.items() if self.leaves[k].axis is not None}
         return {name: k for name, k in swept.items() if not _other_dims(self.leaves[k])}
 
     def digest(self) -> str:
-        """A text that is another one for other inputs, whatever holds them."""
+        """A digest of the inputs, whatever kind of array holds them."""
         total = hashlib.sha256(repr((self.shape, tuple(self.dims) if self.is_grid else None, structure_text(self.structure))).encode())
         for leaf in self.leaves:
             shape = np.shape(leaf.values) if leaf.axis is None else _other_dims(leaf)
@@ -202,7 +205,7 @@ def _other_dims(leaf: InputLeaf) -> tuple[int, ...]:
 
 
 def structure_text(structure: Structure) -> str:
-    """A structure as a text that is the same in every process."""
+    """A structure as text, the same in every process."""
     if isinstance(structure, str):
         return structure
     cls, keys, children = structure
@@ -211,7 +214,7 @@ def structure_text(structure: Structure) -> str:
 
 
 def cases_of(f: Callable[..., Any], inputs: Any, in_axes: Any, shared: Collection[str] = ()) -> Cases:
-    """The cases that `inputs` hold for `f`. ValueError and TypeError, with the argument's name, for what does not fit."""
+    """The cases that `inputs` hold for `f`. ValueError or TypeError, with the argument's name, where something does not fit."""
     if isinstance(inputs, Grid):
         args, kwargs = (), inputs.axes
     elif isinstance(inputs, dict):
@@ -224,11 +227,11 @@ def cases_of(f: Callable[..., Any], inputs: Any, in_axes: Any, shared: Collectio
             "arguments by name, or an ns.grid"
         )
     axes = _entries(in_axes, kwargs or args, list(kwargs) or parameter_names(f, len(args)), shared)
-    if isinstance(inputs, Grid):  # a number that is no axis is that number, and no array of one
+    if isinstance(inputs, Grid):  # a number that is no axis stays a number: `Grid` has made it an array of one
         kwargs = {
             name: inputs.numbers.get(name, kwargs[name]) if axis is None else kwargs[name] for name, axis in zip(kwargs, axes, strict=True)
         }
-    elif not isinstance(in_axes, (tuple, list, dict)):  # nobody speaks of this argument; in a list or dict it is likelier to be a mistake
+    elif not isinstance(in_axes, (tuple, list, dict)):  # a number is the same for all; one with an axis of its own is refused below
         given = kwargs.values() if kwargs else args
         axes = [None if is_number(value) else axis for value, axis in zip(given, axes, strict=True)]
     _check_names(f, args, kwargs)
@@ -285,7 +288,7 @@ def _grid_cases(inputs: Grid, structure: Structure, parts: list[tuple[str, Any, 
 
 
 def _entries(in_axes: Any, arguments: Any, names: Sequence[str], shared: Collection[str]) -> list[Any]:
-    """An entry of `in_axes` for each argument: None for those that are named as the same for all."""
+    """The entry of `in_axes` for each argument: None for those named in `shared`."""
     if unknown := [name for name in shared if name not in names]:
         raise ValueError(f"ns.batch: shared names {unknown[0]!r}, and the inputs are {listed(names)}; give names of these")
     if not isinstance(in_axes, (tuple, list, dict)):
@@ -322,12 +325,12 @@ def _check_names(f: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[s
 
 
 def is_number(value: Any) -> bool:
-    """Is it one number, which has no axis of cases?"""
+    """True for one number, which has no axis of cases."""
     return isinstance(value, (bool, int, float, complex)) or getattr(value, "shape", None) == ()
 
 
 def _values_of(value: Any, label: str) -> Any:
-    """`value` as something with a shape, a dtype and slices. Arrays that lie elsewhere stay there."""
+    """`value` as an array or number: anything with a shape, a dtype and slices stays as it is, unread where it lies elsewhere."""
     if isinstance(value, Variable):
         raise TypeError(f"{label} is the symbolic {value!r}; give an array, or ns.vmap(f) variables")
     if isinstance(value, (np.ndarray, np.generic)):

@@ -1,4 +1,4 @@
-"""A chunk of cases as lanes of one loop: compiled once, whatever the number of cases; and which of them fail."""
+"""A chunk of cases as lanes of one loop, compiled once for any number of cases; and the search for cases that fail."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from ..types import TensorType
 from .inputs import Cases, structure_text
 
 MOST_KNOWN = 4  # functions whose code is held for the next batch
-MOST_BYTES = 1 << 20  # of the arrays that such a function reads: they are held with it
-FIRST = "numbascan_first_case"  # the argument that says the number of the first lane
+MOST_BYTES = 1 << 20  # of the arrays that such a function reads, which are held with it
+FIRST = "numbascan_first_case"  # the argument that is the number of the first case
 Failed = list[tuple[int, str]]
 Piece = tuple[int, int, list[np.ndarray] | None]  # from, to, results; None: the case failed
 Pieces = list[Piece]
-OUR_OWN = (MemoryError, ImportError, CompilationError, CudaUnavailableError)  # errors that say nothing about a case
+OUR_OWN = (MemoryError, ImportError, CompilationError, CudaUnavailableError)  # errors of the batch, not of a case
 
 
 class _Lanes(Transformed):
-    """A function of one case, called on lanes that are the cases from a number on: they draw as all cases at once would."""
+    """A function of one case, called on lanes that are the cases from number FIRST on: they draw as all cases at once would."""
 
     what = "ns.batch"
 
@@ -49,7 +49,7 @@ class _Lanes(Transformed):
 
 
 def _with_first(structure: Structure) -> tuple[Structure, int]:
-    """The structure of arguments with the number of the first case among them, and the place of that leaf."""
+    """(the structure of arguments with the number of the first case among them, the place of that leaf)."""
     assert not isinstance(structure, str)
     args, named = structure[2]
     children = {**dict(zip(named[1], named[2], strict=True)), FIRST: LEAF}
@@ -71,7 +71,7 @@ _knowing = threading.Lock()
 
 
 def _compiled(f: Callable[..., Any], axes: tuple[int | None, ...], structure: Structure, types_: Types, mode: Mode | None) -> Compiled:
-    """The code for lanes of `f`: that of an earlier batch, if what `f` reads is as it was. The functions of the last few are held."""
+    """The code for lanes of `f`: that of an earlier batch if what `f` reads is unchanged. The last few functions are held."""
     function: Jitted[..., Any] = Jitted(_Lanes(f, axes=list(axes)), mode)
     if not isinstance(f, types.FunctionType) or not reads_little(f):
         return function.compiled_as(structure, types_)
@@ -84,7 +84,7 @@ def _compiled(f: Callable[..., Any], axes: tuple[int | None, ...], structure: St
     if compiled.guards is None or compiled.guards.bytes_watched() > MOST_BYTES:
         return compiled
     with _knowing:
-        _known[key] = function, compiled  # its guards ask the function
+        _known[key] = function, compiled  # the function too: its guards ask it
         _known.move_to_end(key)
         while len(_known) > MOST_KNOWN:
             _known.popitem(last=False)
@@ -119,7 +119,7 @@ class ChunkFunction:
         self.compiled.prepare(self._arguments(0, values))
 
     def bytes_of(self, values: Sequence[Any]) -> int:
-        """Bytes that a call stores; of a mode that compiles nothing 0."""
+        """Bytes that a call stores; 0 in a mode that compiles nothing."""
         if self.mode.target not in BACKENDS:
             return 0
         self.prepare(values)
@@ -132,7 +132,7 @@ class ChunkFunction:
         return results
 
     def check(self, results: Sequence[np.ndarray]) -> None:
-        """ValueError where results have another shape than those of the cases before."""
+        """ValueError where results have other shapes than those of earlier cases; the first ones set the shapes."""
         if not results or not len(results[0]):
             return
         shapes = [result.shape[1:] for result in results]
@@ -143,7 +143,7 @@ class ChunkFunction:
             raise ValueError(f"the results of cases have different shapes: {seen}; return results of one shape, as keep_last=1 does")
 
     def shapes(self, values: Sequence[Any]) -> list[tuple[int, ...]]:
-        """The shapes of the results of a case. Until one has succeeded, those that a run of no cases has; `values`: as for no cases."""
+        """The shapes of the results of a case: those seen, else those declared, else those of a run on `values`, arguments of no cases."""
         if self.trailing is not None:
             return self.trailing
         declared = self.declared()
@@ -153,12 +153,12 @@ class ChunkFunction:
         return [result.shape[1:] for result in results]
 
     def declared(self) -> list[tuple[int, ...]] | None:
-        """The shapes of the results of a case, where its types say them."""
+        """The shapes of the results of a case, where their types fix them; else None."""
         shapes = [node.type.shape[1:] for node in self.compiled.traced.outputs]
         return None if any(None in shape for shape in shapes) else [tuple(dim for dim in shape if dim is not None) for shape in shapes]
 
     def first_failure(self, first: int, values: Sequence[Any], count: int, error: Exception) -> CaseFailed:
-        """The first of the cases that fails, where all together do."""
+        """The first case that fails, where the chunk has failed with `error`. By bisection."""
         low, high = 0, count  # before `low` all succeed; among those up to `high` one fails
         while high - low > 1:
             middle = (low + high) // 2
@@ -177,7 +177,7 @@ class ChunkFunction:
         return None
 
     def each(self, first: int, values: Sequence[Any], count: int, failed: Failed) -> Pieces:
-        """Results of runs of cases, (from, to, arrays); None where one failed, which `failed` then tells."""
+        """Results of runs of cases, (from, to, arrays), by bisection; None for a case that failed, which is added to `failed`."""
         try:
             return [(0, count, self.run(first, values))]
         except OUR_OWN:
@@ -196,14 +196,14 @@ class ChunkFunction:
         return [value[low:high] if is_swept else value for value, is_swept in zip(values, self._axes, strict=True)]
 
     def digest(self) -> str:
-        """A text that is another one for another program: its graph, target, fastmath and check_finite."""
+        """A digest of the program: its graph, target, fastmath, structure of results and check_finite."""
         text = f"{self.compiled.digest} {self.mode.target} {self.mode.fastmath} {structure_text(self.structure)}"
-        if self.mode.check_finite:  # cases fail that would not
+        if self.mode.check_finite:  # more cases fail then
             text += " check_finite"
         return hashlib.sha256(text.encode()).hexdigest()
 
     def outside(self) -> str:
-        """A text that is another one for other values of shared variables, and of arrays and numbers from outside."""
+        """A digest of the values of shared variables, and of arrays and numbers from outside."""
         total = hashlib.sha256()
         for value in (*self.compiled.arrays, *self.seen.values()):
             array = np.ascontiguousarray(value)
@@ -212,7 +212,7 @@ class ChunkFunction:
 
 
 def words_of(error: Exception) -> str:
-    """What an error of a case alone says: it was lane 0 then, which says nothing."""
+    """The text of the error of a case that ran alone, without its lane: that was lane 0, which says nothing."""
     return f"{type(error).__name__}: {error}".replace(", lane 0", "", 1)
 
 
@@ -224,7 +224,7 @@ def flatten_arrays(results: Any) -> list[np.ndarray]:
 
 
 def seconds_of(call: Callable[[], object]) -> float:
-    """How long a call takes."""
+    """The time of a call, in seconds."""
     started = perf_counter()
     call()
     return perf_counter() - started

@@ -1,4 +1,4 @@
-"""A lock between processes: a file that says who holds it. The system opens it when its holder ends, however that comes about."""
+"""A lock between processes: a file that names its holder. The system releases it when the holder ends, in whatever way."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ try:
 except ImportError:  # Windows: nothing is locked there
     fcntl = None  # type: ignore[assignment]
 
-PATIENCE = 1.0  # seconds that one who shares it waits: the last of the others takes it alone while it removes the file
-WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # what file systems say that have none
+PATIENCE = 1.0  # seconds that a sharing process waits: the last of the others takes the lock alone while it removes the file
+WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # errors of file systems that have no locks
 
 
 _held: set[Lock] = set()  # by this process
 
 
 class Lock:
-    """Held while the context lasts. `shared`: several may hold it, if all say so. `waits`: for whoever holds it; else BatchError.
+    """Held while the context lasts. Not held, without an error, where the system has no locks.
 
-    store: how messages call what is locked.
+    shared: several processes may hold it, if all say so. waits: waits for the holder; else BatchError.
+    store: the name of what is locked, for messages.
     """
 
     def __init__(self, path: Path, store: str, shared: bool = False, waits: bool = False) -> None:
@@ -39,7 +40,7 @@ class Lock:
             file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
             try:
                 fcntl.flock(file, (fcntl.LOCK_SH if self.shared else fcntl.LOCK_EX) | (0 if self.waits else fcntl.LOCK_NB))
-                if _is_at(file, self.path):  # whoever held it may have removed it meanwhile
+                if _is_at(file, self.path):  # else its holder has removed the file meanwhile: try again with a new one
                     self._file = file
                     _held.add(self)
             except BlockingIOError:
@@ -58,13 +59,13 @@ class Lock:
         if self._file >= 0:
             try:
                 self._say_who()
-            except BaseException:  # such as Ctrl-C: nobody would open what is held already
+            except BaseException:  # such as Ctrl-C: nobody else would release what is held already
                 self.__exit__()
                 raise
         return self
 
     def _say_who(self) -> None:
-        """Writes into the file who holds it. It is held without that, too, as on a disk that is full."""
+        """Writes into the file who holds it. Errors are ignored, as of a full disk: it is held all the same."""
         with suppress(OSError):
             os.truncate(self._file, 0)
             os.pwrite(self._file, f"process {os.getpid()} on {platform.node()}".encode(), 0)
@@ -75,7 +76,7 @@ class Lock:
         file, self._file = self._file, -1
         _held.discard(self)
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the last one that shares it
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # succeeds for the last one that shares it: that removes the file
             if _is_at(file, self.path):
                 self.path.unlink(missing_ok=True)
         except OSError:
@@ -85,7 +86,7 @@ class Lock:
 
 
 def _let_go() -> None:
-    """In a process that was forked while locks were held: they are its parent's, and shall not outlive that."""
+    """Closes the locks in a forked process: they are its parent's, and must not outlive that."""
     for lock in _held:
         os.close(lock._file)
         lock._file = -1

@@ -1,4 +1,4 @@
-"""Where a store lies: a folder, or what Zarr makes of it."""
+"""The place of a store: a folder, or any other store of Zarr."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def zarr() -> Any:
 
 
 class Place:
-    """Where a store lies: a folder, or what Zarr makes of it."""
+    """The place of a store: a folder, or any other store of Zarr. `reads`: it is only read, so it may be read-only."""
 
     def __init__(self, store: Any, reads: bool = False, path: str = "") -> None:
         package = zarr()
@@ -41,7 +41,7 @@ class Place:
         self.name, self.folder = str(store), None
         inner = self.options["store"]
         if isinstance(inner, str) and "://" not in inner.removeprefix("file://"):
-            self.folder = Path(inner.removeprefix("file://")).absolute()  # it stays there, whatever folder the process goes to
+            self.folder = Path(inner.removeprefix("file://")).absolute()  # the same folder after the process has changed its own
             self.options["store"] = str(self.folder)
         elif isinstance(inner, package.storage.LocalStore):
             self.folder = Path(inner.root, self.options.get("path", ""))
@@ -50,7 +50,7 @@ class Place:
             raise OSError(f"ns.batch: the store {self.name} is open for reading only; open it with mode='a'")
 
     def group(self, mode: str, zarr_format: int | None = 3, use_consolidated: bool | None = False) -> Any:
-        """The group, opened; None where there is none to read. A format of None may be any: for that several files are looked at."""
+        """The group, opened; None where there is none to read. zarr_format: None for any, which looks at several files."""
         try:
             return zarr().open_group(**self.options, mode=mode, zarr_format=zarr_format, use_consolidated=use_consolidated)
         except FileNotFoundError:
@@ -59,7 +59,7 @@ class Place:
             return None
 
     def found(self) -> Any:
-        """The group that is there, None where nothing is. ValueError for what `ns.batch` did not make."""
+        """The group in this place; None where there is none. ValueError for one that `ns.batch` did not make."""
         if self.folder is not None and self.folder.exists() and not self.folder.is_dir():
             raise FileExistsError(f"ns.batch: {self.name} is a file; give the path of a folder, as 'out.zarr'")
         try:
@@ -71,7 +71,7 @@ class Place:
         except Exception as error:  # Zarr has several kinds of errors for what is no group
             raise ValueError(f"ns.batch: the store {self.name} cannot be opened as a group of Zarr ({error}); give another one") from error
         if group is None:
-            begun = "zarr.*.partial"  # what is left of a batch that was killed before anything was there
+            begun = "zarr.*.partial"  # left by a batch that was killed before its group existed
             if self.folder is not None and self.folder.is_dir() and not all(path.match(begun) for path in self.folder.iterdir()):
                 raise ValueError(f"ns.batch: the folder {self.name} is not empty, and ns.batch did not make it; give another store")
             return None
@@ -85,18 +85,18 @@ class Place:
 
     @contextmanager
     def legible(self) -> Iterator[None]:
-        """ValueError that names the store where metadata of what is in it are damaged."""
+        """Inside, damaged metadata raise a ValueError that names the store."""
         try:
             yield
         except (json.JSONDecodeError, zarr().errors.MetadataValidationError) as error:
             raise ValueError(f"ns.batch: metadata in the store {self.name} are damaged ({error}); resume=False replaces it") from error
 
     def names(self, group: Any) -> list[str]:
-        """The names of what is in the group that lies here, also of what has damaged metadata."""
+        """The names of the members of the group; in a folder, those with damaged metadata included."""
         return members(group) if self.folder is None else [path.parent.name for path in self.folder.glob("*/zarr.json")]
 
     def address(self) -> tuple[Any, str] | None:
-        """What another process opens: a store and a path in it; None for what lies in this process, or takes one writer only."""
+        """(store, path) for another process to open; None for a store that is in this process, or takes one writer only."""
         storage, group = zarr().storage, self.group("r")
         if group is None or not isinstance(group.store, (storage.LocalStore, storage.FsspecStore)):
             return None
@@ -109,7 +109,7 @@ class Place:
         return group.store, group.path
 
     def lock(self, name: str, shared: bool = False, waits: bool = False) -> AbstractContextManager[object]:
-        """A lock that this process holds; nothing where the store is no folder."""
+        """A lock for this process; one that does nothing where the store is no folder."""
         if self.folder is None:
             return nullcontext()
         folder = self.folder.resolve()  # beside it: within, Zarr would take the file for a part of the store
@@ -117,7 +117,7 @@ class Place:
 
 
 def _is_ours(meta: Any) -> bool:
-    """Does the attribute hold what a batch has written there?"""
+    """True if the attribute holds what a batch writes there."""
     if not isinstance(meta, dict) or not all(isinstance(meta.get(key), kind) for key, kind in KINDS.items()):
         return False
     shape, block, results = meta["shape"], meta["block"], meta["results"]
@@ -126,7 +126,7 @@ def _is_ours(meta: Any) -> bool:
 
 
 def members(group: Any) -> list[str]:
-    """The names of what is in a group."""
+    """The names of the members of a group."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # files that are no part of it, such as those of a removal that did not end
+        warnings.simplefilter("ignore")  # of files that are no part of it, such as those of an unfinished removal
         return list(group)

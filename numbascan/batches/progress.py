@@ -1,4 +1,4 @@
-"""How far a batch has come."""
+"""The progress of a batch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..progress import Display, Show
 
 
 class Progress:
-    """Tells how many of `count` cases are done, `done` of them before. `close` tells the end.
+    """Shows how many of `count` cases are done, `done` of them from the start. `close` ends the display.
 
     progress: True for a display, False, or a function of both numbers.
     """
@@ -20,12 +20,12 @@ class Progress:
         self.add(0)
 
     def add(self, cases: int) -> None:
-        """So many more cases are done."""
+        """Counts and shows `cases` more that are done."""
         self.done += cases
         if self._show is not None:
             self._show(self.done, self.count)
 
     def close(self) -> None:
-        """Nothing more will be told."""
+        """Ends the display."""
         if self._display is not None:
             self._display.end()

@@ -1,7 +1,7 @@
 """Chunks as tasks of `dask.distributed`.
 
-A task has the values of its cases. The function, and what is the same for all cases, go to each worker once; it traces the function, and
-finds or makes the code. It writes into the store where it reaches that; else results come back.
+A task has the values of its cases. The function, and values that are the same for all cases, go to each worker once. The worker traces the
+function, and finds or makes the code. It writes results into the store if it reaches that; else they come back.
 """
 
 from __future__ import annotations
@@ -32,16 +32,19 @@ from .devices import own_device
 from .inputs import Cases
 from .lanes import OUR_OWN, CaseFailed, ChunkFunction, Failed, Pieces
 
-MOST_PROGRAMS = 8  # that a worker keeps
+MOST_PROGRAMS = 8  # the most that a worker keeps
 AHEAD = 2  # tasks for each thread of a worker: one runs, one waits
 ATTEMPTS = 20  # for a chunk whose workers die
 
-PATIENCE = 30.0  # seconds without a worker until somebody is told
+PATIENCE = 30.0  # seconds without a worker until a warning
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What came of a chunk: its results, which cases failed, and what stops the batch. `digest`: of what the worker has stored itself."""
+    """The outcome of a chunk: its results, the cases that failed, the failure that stops the batch.
+
+    digest: of the results that the worker has stored itself, which are then not among the pieces.
+    """
 
     pieces: Pieces
     failed: Failed
@@ -53,17 +56,17 @@ class Destination(Protocol):
     """Where results go."""
 
     def address(self) -> Address | None:
-        """What a worker writes into, as soon as that is known; None where results must come back."""
+        """The address into which workers write, as soon as it is known; None where results must come back."""
         ...
 
     def took(self, number: int, digest: int) -> bool:
-        """Whether a chunk that a worker has written is there."""
+        """True if a chunk that a worker has written is in the store."""
         ...
 
 
 @contextmanager
 def client_of(scheduler: Any) -> Iterator[Any]:
-    """The client, or one for an address, which is closed at the end."""
+    """The client itself, or a new one for an address, which is closed at the end."""
     try:
         import distributed
     except ImportError as error:
@@ -77,7 +80,7 @@ def client_of(scheduler: Any) -> Iterator[Any]:
     if not isinstance(scheduler, str):
         raise TypeError(f"ns.batch: scheduler is {scheduler!r}; give a dask.distributed.Client, or the address of a scheduler")
     try:
-        distributed.comm.resolve_address(scheduler)  # before a client waits for it
+        distributed.comm.resolve_address(scheduler)  # now, since a client would wait long for a wrong address
     except (ValueError, OSError) as error:
         raise ValueError(f"ns.batch: scheduler is {scheduler!r}, which is no address ({error}); write it as 'tcp://host:8786'") from error
     try:
@@ -98,7 +101,7 @@ def answers(
     numbers: Sequence[int],
     target: Destination,
 ) -> Iterator[tuple[int, list[Any], Answer]]:
-    """For each chunk, in the order in which they are done: its number, its inputs, and what came of it."""
+    """(number, inputs, answer) of each chunk, in the order in which they are done."""
     import distributed
 
     content = pickled(f, cases, lanes)
@@ -136,7 +139,7 @@ def answers(
                     start(number, values, attempt + 1)
                     continue
                 if answer.digest is not None and not target.took(number, answer.digest):
-                    reaches = False  # it is another store that the workers see there
+                    reaches = False  # workers see another store in that place
                     start(number, values, attempt)
                     continue
                 yield number, values, answer
@@ -146,7 +149,7 @@ def answers(
 
 
 def _finished(client: Any, tasks: list[Any]) -> Any:
-    """The first tasks that are done. Without a worker nothing will be: a warning says so."""
+    """The first tasks that are done. A warning says so where the scheduler has no workers for long."""
     import distributed
 
     started, warned = perf_counter(), False
@@ -170,11 +173,11 @@ def _finished(client: Any, tasks: list[Any]) -> Any:
 
 
 def pickled(f: Callable[..., Any], cases: Cases, lanes: ChunkFunction) -> bytes:
-    """What a worker needs to make the code, and to see that it is the same."""
+    """What a worker needs to make the code and to check that it is the same, as bytes."""
     import cloudpickle
 
     class Pickler(cloudpickle.Pickler):
-        """Decorated functions go by what they are made of: the worker may not have the module that holds them."""
+        """Sends decorated functions by their parts: the worker may not have the module that holds them."""
 
         def reducer_override(self, value: Any) -> Any:
             if isinstance(value, ScanFunction):
@@ -192,7 +195,7 @@ def pickled(f: Callable[..., Any], cases: Cases, lanes: ChunkFunction) -> bytes:
 
 
 def _code_of(file: str, lines: list[str], make: Callable[..., CodeType], parts: tuple[Any, ...]) -> CodeType:
-    """Code with its file, which messages name, and the lines of that, of which plain Python is converted: a worker may not have it."""
+    """Code with its file name, for messages, and the lines of the file, for the conversion of plain Python: a worker may not have it."""
     if lines and not linecache.getlines(file):
         linecache.cache[file] = (sum(map(len, lines)), None, lines, file)
     return make(*parts).replace(co_filename=file)
@@ -230,7 +233,7 @@ def _chunk(
     records: bool,
     address: Address | None,
 ) -> Answer:
-    """What comes of a chunk, on a worker."""
+    """The answer for a chunk. Runs on a worker."""
     cases, lanes = _program(key, program)
     lanes = copy.copy(lanes)  # for this chunk: other chunks and batches of the program have shapes of their own
     lanes.trailing = trailing
@@ -244,11 +247,11 @@ def _chunk(
 
 
 class _Cancelled(BaseException):
-    """The batch of a chunk was stopped. No Exception, or it would be taken for a case that fails."""
+    """The batch of a chunk was stopped. A BaseException, since an Exception would count as a case that fails."""
 
 
 def _ask_of_task() -> Ask | None:
-    """What raises as soon as the task of this thread is cancelled, which Dask by itself does to no function that runs; None elsewhere."""
+    """A function that raises once the task of this thread is cancelled; None outside a task. Dask itself stops no running function."""
     import distributed
 
     try:

@@ -1,4 +1,4 @@
-"""A ScanFunction as a function of one case: its arguments by the names of scan's, and by those of the step's own."""
+"""A ScanFunction as a function of one case: its arguments have the names of scan's arguments, or of the step's parameters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OPTIONS = tuple(name for name in inspect.signature(scan).parameters if name not 
 
 @dataclass(frozen=True)
 class Place:
-    """An item of one of a call's lists, by the step's parameter that it gives: that of its first tap. `name` is None for None there."""
+    """An item of a list of a call. `name`: the step's parameter that its first tap gives; None for an item that gives none."""
 
     group: str
     name: str | None
@@ -27,14 +27,15 @@ class Place:
     has_taps: bool = False
 
     def item(self, value: Any) -> Any:
-        """What stands there for a value."""
+        """The item that holds a value: a dict where the item has taps."""
         return {"input" if self.group == "sequences" else "initial": value, "taps": list(self.taps)} if self.has_taps else value
 
 
 def by_name(f: ScanFunction, inputs: Any, in_axes: Any, shared: Collection[str]) -> tuple[Callable[..., Any], Any, Any, Any]:
     """The function, inputs, axes and shared names of a batch of a ScanFunction.
 
-    Options such as `keep_last` are set once. Names of the step's parameters mean what `one_case_of` says; all else are arguments of a call.
+    Options such as `keep_last` are set for all cases. `one_case_of` says what names of the step's parameters mean; all other names are
+    arguments of a call.
     """
     if not isinstance(inputs, (dict, Grid)):
         return one_case_of(f, {}, ARGUMENTS), inputs, in_axes, shared
@@ -50,9 +51,9 @@ def by_name(f: ScanFunction, inputs: Any, in_axes: Any, shared: Collection[str])
 def one_case_of(f: ScanFunction, options: Mapping[str, Any], names: Sequence[str]) -> Callable[..., Any]:
     """A call of `f` as a function of arguments with these names; `options` are set for all calls.
 
-    Names of the step's parameters mean its non-sequences where `outputs_info` is given, by the decorator or among the names: then the call
-    says which parameters come before them. Where it is not, a state would be taken for a value that stays: so they mean what they mean
-    to `f.export`, by the kind of call that `f.lower` was given last. TypeError where there is none.
+    Names of the step's parameters are its non-sequences where `outputs_info` is given, by the decorator or among the names: then the call
+    says which parameters come before them. Otherwise a state could be taken for a non-sequence. So the names then mean what they mean to
+    `f.export`, by the kind of call that `f.lower` was given last. TypeError where there is none.
     """
     own = [name for name in names if name not in ARGUMENTS]
     is_said = "outputs_info" in names or f._arguments.get("outputs_info") is not None
@@ -76,7 +77,7 @@ def one_case_of(f: ScanFunction, options: Mapping[str, Any], names: Sequence[str
 
 
 def _kind_of(f: ScanFunction, own: Sequence[str]) -> Key:
-    """The arguments of the kind of call that would be exported."""
+    """The kind of call that `f.export` would export. TypeError where there is none."""
     try:
         (_, _, kind), _ = f._compiled.to_export(f.name)
     except ValueError as error:
@@ -90,7 +91,7 @@ def _kind_of(f: ScanFunction, own: Sequence[str]) -> Key:
 
 
 def _arguments_of(f: ScanFunction, given: Mapping[str, Any], named: Mapping[str, Any], kind: Key | None) -> dict[str, Any]:
-    """The lists of a call in which values have names: those in their places, the others as the call or the decorator gave them."""
+    """The lists of a call that hold values in `named`: these in their places, all others as the call or the decorator gave them."""
     whole = dict(zip(ARGUMENTS, f._filled(*(given.get(name) for name in ARGUMENTS)), strict=True))
     if kind is None:
         before = _places(f, *Arguments(whole["sequences"], whole["outputs_info"], None, f.name).key[:2])
@@ -118,7 +119,10 @@ def _arguments_of(f: ScanFunction, given: Mapping[str, Any], named: Mapping[str,
 
 
 def _places(f: ScanFunction, seqs: Sequence[SeqKey], outs: Sequence[OutKey] | None, nons: Sequence[Any] | None = None) -> list[Place]:
-    """Where the values of the step's parameters stand; non-sequences of unknown number are all that the others leave."""
+    """The places of the items in the lists of a call, in the order of the step's parameters.
+
+    nons: the non-sequences; None where their number is not known: then they are all parameters that the others leave.
+    """
     ports = [("sequences", taps, taps != (0,)) for _, taps in seqs]
     ports += [("outputs_info", taps, has_axis) for _, taps, has_axis in outs or ()]
     n_reads = sum(len(taps) for _, taps, _ in ports)
@@ -140,7 +144,7 @@ def _check_known(f: ScanFunction, named: Mapping[str, Any], places: Sequence[Pla
 
 
 def _items(f: ScanFunction, places: Sequence[Place], others: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
-    """A list of a call: values with names, and where there is none what stood there."""
+    """A list of a call: the named values, and for items without one those in `others`."""
     missing = [place.name for k, place in enumerate(places) if place.name and place.name not in named and k >= len(others)]
     if missing:
         raise TypeError(f"ns.batch: {f.name} needs {', '.join(missing)} as well; give them by name, and name in shared= those of one value")

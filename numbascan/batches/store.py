@@ -1,12 +1,12 @@
-"""Results in a Zarr store: an array for each result, chunked by cases, and which chunks are done.
+"""Results in a Zarr store: an array for each result, chunked by cases, and a record of the chunks that are done.
 
     out.zarr/               attributes: digests, versions, when, how long
         result/             or the names of results; coordinates beside them
         chunks/done         for each chunk the digest of its data, 0 where it is missing
-        chunks/errors       for each chunk what failed in it, as JSON: once a batch has recorded what fails
+        chunks/errors       for each chunk its failures, as JSON: once a batch has recorded failures
         errors/             case, message: likewise
 
-A digest is written after its data, so that a chunk counts once it is there as a whole, and is held against the data when it is looked for.
+A digest is written after its data, so a chunk counts only once it is complete. When a batch resumes, it is compared with the data.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _paths(structure: Structure) -> Iterator[tuple[str, ...]]:
 
 
 class BatchStore:
-    """The store of one batch. `open` says whether it fits; then it takes chunks."""
+    """The store of one batch. `open` checks that it fits; then it takes chunks."""
 
     def __init__(self, place: Place, cases: Cases, lanes: ChunkFunction, part: tuple[int, int] | None, records: bool) -> None:
         self.place, self.cases, self.lanes, self.part, self.records = place, cases, lanes, part, records
@@ -75,10 +75,10 @@ class BatchStore:
         self.group: Any = None
         self.id = uuid.uuid4().hex
         self.chunks: Chunks
-        self.writer: ChunkWriter | None = None  # once the arrays are there
+        self.writer: ChunkWriter | None = None  # None until the arrays exist
         self.kept = 0  # cases of this batch, or part, that are stored
         self._done: Any = None  # an array
-        self._errors: Any = None  # an array, or None where no batch recorded what fails
+        self._errors: Any = None  # an array, or None where no batch recorded failures
         self._address: tuple[Address | None] | None = None
         self._pending: list[tuple[int, Sequence[Any], Pieces, Failed]] = []
         self._started = time.time()
@@ -94,7 +94,7 @@ class BatchStore:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """While this process uses the store. Parts of one batch may use it at once, each in one process."""
+        """Holds the store for this process. Parts of one batch may use it at the same time, each in one process."""
         if self.place.folder is not None:
             self.place.folder.parent.mkdir(parents=True, exist_ok=True)
         with self.place.lock("lock", shared=self.part is not None):
@@ -105,11 +105,11 @@ class BatchStore:
                 yield
 
     def _alone(self) -> AbstractContextManager[object]:
-        """While what all parts share is written."""
+        """The lock to hold while data that all parts share are written."""
         return self.place.lock("lock-setup", waits=True)
 
     def open(self, resume: bool, chunk: int | str, size: Callable[[], int]) -> None:
-        """Takes up what is there, or begins. ValueError, and nothing is touched, where it does not fit."""
+        """Resumes the store in this place, or begins one. ValueError, and nothing is touched, where it does not fit."""
         begun = self._meta()
         block = None if isinstance(chunk, str) else chunks_of(self.cases.shape, chunk)
         with self._alone():
@@ -153,10 +153,10 @@ class BatchStore:
             self._errors = self._array_of_errors()
         self._find_arrays()
         if self.writer is None:
-            self.group.attrs.put(dict(self.group.attrs))  # without the consolidated metadata of a batch that was stopped before
+            self.group.attrs.put(dict(self.group.attrs))  # drops the consolidated metadata of an earlier batch that was stopped
 
     def _find_arrays(self) -> None:
-        """Takes the arrays of results, if all are there."""
+        """Takes the arrays of results and coordinates, if all exist."""
         arrays = {name: self.group.get(name) for name in (*self.names, *self._by_case())}
         if None not in arrays.values():
             self.lanes.trailing = [tuple(arrays[name].shape[len(self.cases.shape) :]) for name in self.names]
@@ -169,11 +169,11 @@ class BatchStore:
         return ChunkWriter(self.place, layout, self._done, self._errors, arrays)
 
     def _begin(self, begun: dict[str, Any], chunks: Chunks) -> None:
-        """Makes what all batches have, in place of what is there."""
+        """Makes what every store has, in place of an earlier store."""
         self.chunks, self.group = chunks, self.place.group("a")
         before = self.group.attrs.get(META)
         for name in () if before is None else {*self.place.names(self.group), *OURS, *self._coordinates, *map(_top, before["results"])}:
-            del self.group[name]  # by name: what was half removed has no metadata, and is no member
+            del self.group[name]  # by name: a half-removed array has no metadata, and is no member
         versions = {name: _version(name) for name in ("numbascan", "numpy", "numba", "zarr")}
         meta = {
             **begun,
@@ -187,7 +187,7 @@ class BatchStore:
             "begun": _now(),
             "seconds": 0.0,
         }
-        self.group.attrs[META] = meta  # first: whatever happens from here on, it is known whose store this is
+        self.group.attrs[META] = meta  # first: from here on the store is known as ours, whatever happens
         if self.cases.is_grid:
             for name, leaf in ((name, self.cases.leaves[k]) for name, k in self._coordinates.items()):
                 array = self._array(name, tuple(leaf.values.shape), leaf.values.dtype, (name,), leaf.values.shape)
@@ -205,7 +205,7 @@ class BatchStore:
     # results ---------------------------------------------------------------------------------------------------------
 
     def missing(self, numbers: Sequence[int]) -> list[int]:
-        """Those of the chunks that are not there, or damaged."""
+        """The chunks among `numbers` that are missing or damaged. Sets `kept`."""
         writer = self.writer
         if writer is None:
             return list(numbers)
@@ -215,36 +215,36 @@ class BatchStore:
         return left
 
     def _by_case(self) -> list[str]:
-        """Coordinates that are written with the results: of a batch that is no grid."""
+        """The coordinates that are written with the results; none of a grid, whose coordinates are written at the start."""
         return [] if self.cases.is_grid else list(self._coordinates)
 
     def write(self, number: int, values: Sequence[Any], pieces: Pieces, failed: Failed) -> int:
-        """Stores a chunk; how many cases it has."""
+        """Stores a chunk, once the shapes of results are known, and returns its number of cases."""
         self.ready()
         self._pending.append((number, values, pieces, failed))
         self._flush()
         return self.chunks.count(number)
 
     def address(self) -> Address | None:
-        """What workers write chunks into; None until the arrays are there, and where they cannot."""
+        """The address into which workers write chunks; None until the arrays exist, and where workers cannot write."""
         if self._address is None and self.writer is not None:
             self._address = (self.writer.address(),)
         return None if self._address is None else self._address[0]
 
     def took(self, number: int, digest: int) -> bool:
-        """Whether a chunk that somebody else has written is there."""
+        """True if a chunk that another process has written is in the store. Counts it as kept."""
         is_there = self.writer is not None and self.writer.says_done(number, digest)
         self.kept += self.chunks.count(number) if is_there else 0
         return is_there
 
     def _flush(self) -> None:
-        """Writes chunks, if the shapes of results are known: until one case has succeeded they wait."""
+        """Writes pending chunks, if the shapes of results are known: until one case has succeeded they wait."""
         while self._pending and self.writer is not None:
             self.writer.write(*self._pending[0])
             self.kept += self.chunks.count(self._pending.pop(0)[0])
 
     def ready(self) -> None:
-        """Makes the arrays of results where they are not there yet, once their shapes are known."""
+        """Makes the arrays of results unless they exist, once their shapes are known."""
         if self.writer is None and self.lanes.trailing is not None:
             with self._alone():
                 self.writer = self._writer(self.lanes.trailing, self._arrays(self.lanes.trailing))
@@ -253,7 +253,7 @@ class BatchStore:
                 self._consolidate()
 
     def _arrays(self, trailing: Sequence[tuple[int, ...]]) -> dict[str, Any]:
-        """The arrays of results and of coordinates by case, made where they are not there yet."""
+        """The arrays of results and of coordinates by case, made unless they exist."""
         dims = tuple(self.cases.dims)
         arrays: dict[str, Any] = {}
         lengths: dict[str, int] = {}
@@ -295,7 +295,7 @@ class BatchStore:
         return [self.writer.arrays[name] for name in self.names] if self.writer is not None else []
 
     def needs_shapes(self) -> None:
-        """BatchError of a part that has no results from which the shapes of all could be known."""
+        """BatchError of a part without results, where nothing else gives the shapes of results."""
         if self.lanes.trailing is None:
             self._find_arrays()  # another part may have made them
         if self.part is not None and self.lanes.trailing is None and self.lanes.declared() is None:
@@ -305,7 +305,7 @@ class BatchStore:
             )
 
     def finish(self, none: Sequence[Any]) -> None:
-        """Writes what belongs to the whole. `none`: arguments of no cases."""
+        """Writes what is pending and closes the store. OSError where an array has gone. `none`: arguments of no cases."""
         self.lanes.trailing = self.lanes.shapes(none)
         self.ready()
         self._flush()
@@ -319,7 +319,7 @@ class BatchStore:
         return f". Case {failed[0][0]}: {failed[0][1]}" if failed else ""
 
     def close(self) -> None:
-        """Tells what failed so far, and how long it took."""
+        """Writes the time taken and the table of failures so far."""
         with self._alone():
             group = group_there(self.place, self.id, "r+", use_consolidated=None)
             meta = group.attrs[META]
@@ -330,19 +330,19 @@ class BatchStore:
                 self._consolidate()
 
     def is_there(self) -> bool:
-        """Whether it is still in its place."""
+        """True if the store is still in its place."""
         try:
             group_there(self.place, self.id)
-        except Exception:  # whatever a place raises that cannot be reached
+        except Exception:  # any error of a place that cannot be reached
             return False
         return True
 
     def failed(self) -> Failed:
-        """What failed in the chunks that are done: numbers of cases and messages."""
+        """The failures in the chunks that are done: numbers of cases and messages."""
         return failed_in(self.group)
 
     def _write_errors(self, failed: Failed) -> None:
-        self.group.create_group("errors", overwrite=True)  # also what was half removed
+        self.group.create_group("errors", overwrite=True)  # overwrites a half-removed one, too
         case, message = np.array([case for case, _ in failed], "int64"), [message for _, message in failed]
         shape = {"shape": case.shape, "chunks": (max(1, len(failed)),), "dimension_names": ("error",)}
         cases = self.group.create_array("errors/case", dtype="int64", **shape)
@@ -351,19 +351,19 @@ class BatchStore:
             cases[...], messages[...] = case, np.array(message, dtype=object)
 
     def _consolidate(self) -> None:
-        """So that xarray finds all arrays by reading one file."""
+        """Consolidates metadata, so that xarray finds all arrays by reading one file."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the metadata of all arrays in one place is not yet a part of Zarr's specification
             zarr().consolidate_metadata(self.group.store, path=self.group.path or None)
 
 
 def is_whole(group: Any) -> bool:
-    """Whether a store was begun to the end, so that something may be done: else it is begun once more."""
+    """True if the beginning of a store is complete, so that chunks may be done; else it is begun anew."""
     return "chunks/done" in group
 
 
 def failed_in(group: Any) -> Failed:
-    """What failed in the chunks of a store that are done."""
+    """The failures in the chunks of a store that are done, by case."""
     if "chunks/errors" not in group:
         return []
     done, texts = entries(group["chunks/done"]), entries(group["chunks/errors"])
@@ -390,12 +390,12 @@ def _checksum() -> tuple[Any, ...]:
 
 
 def _top(name: str) -> str:
-    """The group or array that holds what has this name."""
+    """The first part of a name: the member of the store that holds the rest."""
     return name.split("/")[0]
 
 
 def _is_name(name: str) -> bool:
-    """May an array or a group have this name?"""
+    """True if an array or a group may have this name."""
     return not set(name) & set("/\\\0") and bool(name.strip(".")) and not name.startswith("__") and name != "zarr.json"
 
 
