@@ -194,9 +194,11 @@ class Program:
                 f"source(target={target!r}): the targets are {' and '.join(map(repr, OF_LANGUAGES))}, of functions and steps 'python', too"
             )
         mode = self.mode if self.mode.target == OF_LANGUAGES[target] else replace(self.mode, target=OF_LANGUAGES[target])
-        if self._kernels and mode is self.mode:
-            return list(self._kernels.values())[-1].text
-        kind = list(self._kernels)[-1][0] if self._kernels else tuple(node.type.shape for node in self.graph.inputs)
+        kernels = {kernel: kind for (kind, _), kernel in self._kernels.items()}
+        kernel = self._last[0] if self._last is not None else next(reversed(kernels), None)
+        if kernel is not None and mode is self.mode:
+            return kernel.text
+        kind = tuple(node.type.shape for node in self.graph.inputs) if kernel is None else kernels[kernel]
         return planned(lean_graph(specialised(self.graph, kind), mode), mode, _identifier(self.name, mode), self._whole)[1]
 
     def _kind(self, values: Sequence[Any]) -> tuple[Axes, ...]:

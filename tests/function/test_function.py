@@ -336,3 +336,10 @@ def test_without_a_mode_a_graph_runs_in_that_of_its_scans():
         ns.jit(lambda v: ns.scan(lambda a: a, v, mode="cuda", return_updates=False))(np.ones(3))
     with pytest.raises(ValueError, match="scan 'total' has mode 'numba' and scan 'other' has mode 'debug'"):
         ns.function([v], [checked, other])
+
+
+def test_source_is_that_of_the_kernel_that_ran_last():
+    x = nt.dvector("x")
+    f = ns.function([x], x.sum() * 2)
+    texts = [(f(np.ones(n)), f.source())[1] for n in (2, 3, 2)]
+    assert texts[0] == texts[2] != texts[1]

@@ -52,6 +52,9 @@ class ConcreteOperands:
     def short(self, number):
         return number
 
+    def known(self, number):
+        return number
+
     def scalar(self, k):
         return Name("int64", f"x{k}")
 
