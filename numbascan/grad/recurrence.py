@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from ..ir.node import Node, constant, constant_value
+from ..ir.node import Node, constant
 from ..ir.ports import LoopSpec, State
 from ..ops.algebra import call, is_float, zeros_like
 
@@ -38,12 +38,6 @@ def with_untouched(
     result = list(results)
     _, _, carries, _ = spec.outer_places()
     for place, carry, last in zip(carries, spec.carries, cotangents[len(cotangents) - len(spec.carries) :], strict=True):
-        if result[place] is None and last is not None and place in needed and not _runs(spec.n_steps) and is_float(carry.shared.type):
+        if result[place] is None and last is not None and place in needed and not spec.has_step and is_float(carry.shared.type):
             result[place] = call("where", call("equal", spec.n_steps, constant(0, "int64")), last, zeros_like(carry.shared))
     return result
-
-
-def _runs(n_steps: Node) -> bool:
-    """True if there is surely at least one step."""
-    count = constant_value(n_steps)
-    return count is not None and int(count) > 0

@@ -36,6 +36,7 @@ from ..ops.algebra import (
     rows,
     same_dims,
     sub,
+    summed_to,
     total,
     zeros_like,
 )
@@ -289,7 +290,7 @@ class _Backward:
             for read in seq.reads:
                 if read in step:
                     self.seq_traces[read] = len(self.traces)
-                    self.traces.append(Trace(step[read]))
+                    self.traces.append(Trace(self._in_shape_of(read, step[read], range(read.type.rank))))
 
     def _sum_ports(self, step: dict[Node, Node]) -> None:
         """The cotangent of a non-sequence is a sum over the steps: taken in the loop, that of large products after it."""
@@ -299,12 +300,31 @@ class _Backward:
             if port.read not in step:
                 continue
             others, products = split_products(step[port.read], self.fixed)
-            self.products[port.read] = [(product, self._traced(product.a), self._traced(product.b)) for product in products]
+            self.products[port.read] = [(product, *self._factors(product, port.read)) for product in products]
             if others:
                 zeros = zeros_like(port.outer)
                 read = new_input(zeros.type, f"d_{port.outer.name or 'non_seq'}")
                 self.sum_of[port.read] = len(self.sums)
                 self.sums.append(Carry(zeros, read, added(read, others)))
+
+    def _factors(self, product: ProductTerm, read: Node) -> tuple[int, int]:
+        """The numbers of the traces that keep the factors of what `read` gets."""
+        a, b, out = product.labels
+        places = ([out.index(label) if label in out else None for label in labels] for labels in (a, b))
+        first, second = (
+            self._traced(self._in_shape_of(read, factor, axes)) for factor, axes in zip((product.a, product.b), places, strict=True)
+        )
+        return first, second
+
+    def _in_shape_of(self, read: Node, value: Node, axes: Iterable[int | None]) -> Node:
+        """A value of the backward step, each dimension that of the given axis of `read`: so it is in rows of a loop of no steps, too.
+
+        Such a loop asks nothing of its operands, and what its step would make of them may have other dimensions.
+        """
+        own, wanted = dims_of(value), dims_of(read)
+        fitted = summed_to(value, [dim if axis is None else wanted[axis] for dim, axis in zip(own, axes, strict=True)])
+        self.used |= set(toposort([fitted], stop=[value]))
+        return fitted
 
     def _traced(self, value: Node) -> int:
         """The number of the trace that keeps a value of every step."""

@@ -70,6 +70,7 @@ class Template:
     `cost`: one of PLAIN, DIVISION, FUNCTION, CALL.
     `ahead`: the routine that makes many of a draw at once; of a function of one operand, many of it and the draw that this operand is.
     `rounds`: of floats it is rounded by itself on every machine: a GPU joins other products to sums.
+    `raises`: it may fail, so it leaves no loop that may have no step.
     """
 
     text: str
@@ -79,6 +80,7 @@ class Template:
     cost: str = PLAIN
     ahead: str = ""
     rounds: bool = False
+    raises: bool = False
 
     def writes(self, k: int) -> int:
         """How often what takes place k stands in the text."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from ..types import TensorType
 from .graph import substitute
-from .node import Node, new_input
+from .node import Node, constant_value, new_input
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +106,12 @@ class LoopSpec:
     def waits(self) -> bool:
         """True if a step may depend on earlier ones: by states, carries, mit_mots or `until`."""
         return bool(self.states or self.carries or self.mit_mots) or self.until is not None
+
+    @property
+    def has_step(self) -> bool:
+        """Is there a step, for sure? What may fail leaves no other loop (`ops/failing.py`)."""
+        count = constant_value(self.n_steps)
+        return count is not None and int(count) > 0
 
     @property
     def are_lanes(self) -> bool:

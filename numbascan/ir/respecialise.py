@@ -9,7 +9,7 @@ from ..errors import ScanTypeError
 from ..types import TensorType
 from .graph import substitute, toposort
 from .messages import changed_type
-from .node import ARG, CONSTANT, INPUT, Node, constant_value, new_input
+from .node import ARG, CONSTANT, INPUT, Node, new_input
 from .ports import LoopSpec, NonSeq, row_of
 
 MISFIT = "misfit"  # the note of a loop whose step has lengths that do not fit; its value is the message
@@ -36,8 +36,7 @@ def respecialised(spec: LoopSpec, inputs: tuple[Node, ...]) -> LoopSpec:
     try:
         return settled(_on_types(fed, reads))
     except (IndexError, ValueError) as error:
-        count = constant_value(fed.n_steps)
-        if isinstance(error, ScanTypeError) or (count is not None and int(count) > 0):
+        if isinstance(error, ScanTypeError) or fed.has_step:
             raise
         return replace(fed, notes=(*fed.notes, (MISFIT, str(error))))
 

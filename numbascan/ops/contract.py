@@ -89,6 +89,11 @@ def labels_of(node: Node) -> Labels:
     return labels  # type: ignore[no-any-return]
 
 
+def misfit(first: int = 0) -> str:
+    """The error for lengths {0} and {1} of an axis that is summed over, where {0} is that of operand `first`."""
+    return f"matrix product: lengths {{{first}}} and {{{1 - first}}} of the summed axes differ"
+
+
 def multiplications(node: Node, unknown: float = inf) -> float:
     """How many a contraction takes; `unknown` is what an open dimension counts for."""
     (a, b), labels = node.inputs, labels_of(node)

@@ -10,12 +10,13 @@ import numpy as np
 
 from ..ir.graph import leaves, substitute, toposort
 from ..ir.loop_node import SCAN, loop_spec
-from ..ir.loops import BROADCAST_DIM, Expr, Literal
+from ..ir.loops import BROADCAST_DIM, LEAST, Apply, Expr, Index, Length, Literal, Name
 from ..ir.node import ITEM, Node, constant, constant_value
 from ..ir.ports import LoopSpec
 from ..types import TensorType
+from . import failing
 from .card import CARDS, Card, apply, register
-from .lowering import Elementwise, Fold, Generate, Indices, Operands, View
+from .lowering import Elementwise, Fold, Generate, Indices, Library, Operands, View
 from .runtime_attributes import SizedCard, filled, sized
 
 
@@ -96,7 +97,7 @@ def _asked_behind(node: Node, axis: int, by_size: bool = False, through: bool = 
         node, axis = stack.pop()
         known = node.type.shape[axis]
         is_own = known is not None or (node.is_held and not through)
-        elsewhere = None if is_own else _of_row(node, axis - 1) if axis else _steps_of(node)
+        elsewhere = None if is_own else (_of_row(node, axis - 1) if axis else _steps_of(node)) or _of_routine(node, axis)
         behind = [] if is_own or elsewhere is not None else _same_dim(node, axis)
         if elsewhere is not None:
             sources[elsewhere] = None
@@ -160,7 +161,12 @@ def _of_row(node: Node, axis: int) -> Node | None:
 
 
 def told_outside(spec: LoopSpec, dim: Node) -> Node | None:
-    """A dimension that a step knows as a node around the loop; None where it depends on more than shapes and non-sequences."""
+    """A dimension that a step knows as a node around the loop; None where it depends on more than shapes and non-sequences, or may fail.
+
+    Of a loop that has a step for sure it may fail: the step would, too.
+    """
+    if not spec.has_step and failing.may_raise(dim):
+        return None
     sequences = {read: seq.outer for seq in spec.seqs for read in seq.reads}
     outer = {port.read: port.outer for port in spec.non_seqs}
     for asked in toposort([dim]):
@@ -169,6 +175,44 @@ def told_outside(spec: LoopSpec, dim: Node) -> Node | None:
             outer[asked] = dim_node(sequences[asked.inputs[0]], of + 1)
     (outside,) = substitute([dim], outer)
     return outside if set(spec.inner_inputs()).isdisjoint(toposort([outside])) else None
+
+
+def _of_routine(node: Node, axis: int) -> Node | None:
+    """A dimension of a routine's result, made of those of its operands as the routine's card says; None where it is made otherwise."""
+    call, index = (node.inputs[0], node.number("index")) if node.op is ITEM else (node, 0)
+    if not isinstance(call.op, Card) or not isinstance(call.op.lower, Library):
+        return None
+    view: Any = _Measured(call)
+    return _of_operands(call.op.lower.dims(view)[index][axis], call)
+
+
+def _of_operands(dim: Index, call: Node) -> Node | None:
+    if isinstance(dim, int):
+        return constant(dim, "int64", weak=True)
+    if isinstance(dim, Length):
+        return dim_node(call.inputs[int(dim.array)], dim.axis)
+    if not isinstance(dim, Apply) or dim.template is not LEAST:
+        return None
+    parts = [_of_operands(part, call) for part in dim.args]
+    return None if None in parts else apply(CARDS["minimum"], *(part for part in parts if part is not None))
+
+
+class _Measured:
+    """A node as its lowering sees it, which asks for dimensions alone. A length is that of an array named by its number."""
+
+    def __init__(self, node: Node) -> None:
+        self.attrs: dict[str, Any] = dict(node.attrs)
+        self.types = tuple(parent.type for parent in node.inputs)
+
+    def dims(self, k: int) -> Indices:
+        return tuple(Length("int64", str(k), axis) if dim is None else dim for axis, dim in enumerate(self.types[k].shape))
+
+    def scalar(self, k: int) -> Index:
+        return Name("int64", str(k))
+
+    def check(self, *_: object) -> None: ...
+
+    def same(self, *_: object) -> None: ...
 
 
 def _of_initial(node: Node, axis: int) -> list[tuple[Node, int]]:

@@ -110,12 +110,14 @@ def call(text: str, cost: str = CALL) -> Template:
     return Template(text, cost=cost)
 
 
-def helper(module: str, name: str, arity: int = 1, cost: str = CALL, function: Callable[..., Any] | None = None) -> Template:
+def helper(
+    module: str, name: str, arity: int = 1, cost: str = CALL, function: Callable[..., Any] | None = None, raises: bool = False
+) -> Template:
     """A call of a function of `emit/runtime/`."""
     entry = Helper(module, arity, cost, function)
     if HELPERS.setdefault(name, entry) != entry:
         raise ValueError(f"two helpers are named {name!r}")
-    return call(f"{name}({', '.join(f'{{{k}}}' for k in range(arity))})", cost)
+    return Template(f"{name}({', '.join(f'{{{k}}}' for k in range(arity))})", cost=cost, raises=raises)
 
 
 def libm(name: str, arity: int = 1) -> Template:
@@ -123,13 +125,13 @@ def libm(name: str, arity: int = 1) -> Template:
     return helper("vecmath", name, arity, FUNCTION)
 
 
-def compiled(function: Callable[..., Any], cost: str = CALL) -> Template:
+def compiled(function: Callable[..., Any], cost: str = CALL, raises: bool = False) -> Template:
     """A call of a function that is written beside its card, for one number in each operand.
 
     It is compiled as it stands, with the functions that it calls; `exp` and its like are those of `libm`. `type(x)(1)` is a one of the
-    operand's dtype: single precision stays single. Of cost FUNCTION: it has no branch that SIMD cannot take.
+    operand's dtype: single precision stays single. Of cost FUNCTION: it has no branch that SIMD cannot take. raises: for some operands.
     """
-    return helper("scalars", function.__name__, function.__code__.co_argcount, cost, function)
+    return helper("scalars", function.__name__, function.__code__.co_argcount, cost, function, raises)
 
 
 def infix(sign: str, level: int, wraps: bool = False, cost: str = PLAIN) -> Template:
@@ -376,7 +378,8 @@ POW = elementwise(
     "power",
     np.power,
     by_kind(
-        iu=compiled(int_power),  # a negative exponent raises ValueError, as in NumPy
+        i=compiled(int_power, raises=True),  # a negative exponent raises ValueError, as in NumPy
+        u=compiled(int_power),
         f=libm("pow", 2),
         c=compiled(complex_power),
     ),

@@ -60,8 +60,8 @@ class Operands(Protocol):
         """Raise `error` at run time unless `condition` holds. {0}, {1}, … in the message stand for the numbers."""
         ...
 
-    def same(self, a: Index, b: Index, error: str, message: str) -> None:
-        """Raise `error` at run time unless two dimensions are equal; from here on they count as one."""
+    def same(self, a: Index, b: Index, error: str, message: str, unless: Expr | None = None) -> None:
+        """Raise `error` at run time unless two dimensions are equal; from here on they count as one. Where `unless` holds both stay."""
         ...
 
     def broadcasts(self, dim: Index, extent: Index, error: str, message: str) -> None:
@@ -94,6 +94,7 @@ class View:
 
     `keeps_dims`: a dimension whose place `index` leaves as it is, or moves to another axis, is the operand's own.
     `keeps_order`: every element is there once, in the operand's order. `repeats`: an element may be read several times.
+    `renames`: a dimension may be another one than the operand's where there is no element.
     `summed`: what is written instead where dimensions ask for sums, which only they tell.
     `depth`: for how many operations it counts in an expression. An index that names i thrice is 27 times as long behind two others.
     """
@@ -103,6 +104,7 @@ class View:
     keeps_dims: bool = False
     keeps_order: bool = False
     repeats: bool = False
+    renames: bool = False
     depth: int = 1
     summed: Callable[[Operands], Sequence[Pass] | None] = lambda view: None
 

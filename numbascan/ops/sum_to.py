@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.loops import Index, Literal
-from ..ir.node import Node
+from ..ir.loops import Index, Literal, compare
+from ..ir.node import Node, constant_value
 from ..types import TensorType
-from .algebra import broadcast_to, dims_of, summed_to
+from .algebra import broadcast_to, dims_of, node_of, same_dims, summed_to
 from .card import register
 from .lowering import Indices, Operands, Pass, View
-from .runtime_attributes import HOLE, SizedCard, filled, only_place, run_numbers
+from .runtime_attributes import HOLE, SizedCard, filled, only_place, run_numbers, sized
 from .shape import known_shape
+
+OF_GRADIENT = "a gradient has length {0} along axis {axis}, its variable {1}"
 
 
 class _SumToCard(SizedCard):
@@ -37,8 +39,21 @@ def _infer(x: TensorType, *sizes: TensorType, shape: tuple[Any, ...]) -> TensorT
 def _dims(view: Operands) -> Indices:
     dims: Indices = run_numbers(view, view.attrs["shape"], 1)
     for axis, (length, dim) in enumerate(zip(view.dims(0), dims, strict=True)):
-        view.broadcasts(dim, length, "ValueError", f"a gradient has length {{0}} along axis {axis}, its variable {{1}}")
+        view.broadcasts(dim, length, "ValueError", OF_GRADIENT.replace("{axis}", str(axis)))
     return dims
+
+
+def _rows_dims(view: Operands) -> Indices:
+    text = view.attrs["text"]
+    (n_rows, *lengths), (first, *others) = view.dims(0), run_numbers(view, view.attrs["shape"], 1)
+    view.broadcasts(first, n_rows, "ValueError", text.replace("{axis}", "0"))
+    for axis, (length, dim) in enumerate(zip(lengths, others, strict=True), 1):
+        message = text.replace("{axis}", str(axis))
+        if view.attrs["sums"] and view.stretches(dim, length):
+            view.broadcasts(dim, length, "ValueError", message)
+        else:
+            view.same(length, dim, "ValueError", message, unless=compare("==", n_rows, 0))
+    return (first, *others)
 
 
 def _sums(view: Operands) -> Sequence[Pass] | None:
@@ -54,6 +69,10 @@ def _sums(view: Operands) -> Sequence[Pass] | None:
     )
 
 
+def _row_sums(view: Operands) -> Sequence[Pass] | None:
+    return _sums(view) if view.attrs["sums"] else None
+
+
 def _summed_at(i: Index, is_summed: bool) -> Index:
     return only_place(i) if is_summed else i
 
@@ -65,6 +84,43 @@ SUM_TO = register(
         _infer,
         View(_dims, lambda view, index: index, keeps_dims=True, summed=_sums),
         samples=lambda: [((np.arange(6.0).reshape(2, 3) - 2.5, 3), {"shape": (2, HOLE)})],
+        linear=(0,),
+        vjp=lambda node, cotangent: (broadcast_to(cotangent, dims_of(node.inputs[0])), *(None,) * (len(node.inputs) - 1)),
+        resizes=True,
+    )
+)
+
+
+class _RowsToCard(SizedCard):
+    """Once the lengths are known to be one, they are the rows themselves."""
+
+    def rebuilt(self, node: Node, inputs: tuple[Node, ...]) -> Node:
+        dims = filled(node.attr("shape"), iter(inputs[1:]))
+        return rows_to(inputs[0], dims, str(node.attr("text")), bool(node.attr("sums")))
+
+
+def rows_to(x: Node, dims: Sequence[Node | int], text: str = OF_GRADIENT, sums: bool = True) -> Node:
+    """The rows of a loop, checked to have a shape: where there are none they have it, whatever lengths a step would give them.
+
+    text: the error for another length, {0}, along {axis} than {1}. sums: over what was stretched, as `summed_to`.
+    """
+    shape = tuple(map(node_of, dims))
+    if sums:
+        x = summed_to(x, [own if constant_value(dim) is None else dim for own, dim in zip(dims_of(x), shape, strict=True)])
+    return x if same_dims(x, shape) else sized(ROWS_TO, (x,), shape, text=text, sums=sums)
+
+
+def _rows_to(x: Any, *sizes: Any, shape: tuple[Any, ...], text: str, sums: bool) -> Any:
+    return _evaluate(x, *sizes, shape=shape) if len(x) else np.empty(tuple(map(int, filled(shape, iter(sizes)))), x.dtype)
+
+
+ROWS_TO = register(
+    _RowsToCard(
+        "rows_to",
+        _rows_to,
+        lambda x, *sizes, shape, text, sums: _infer(x, *sizes, shape=shape),
+        View(_rows_dims, lambda view, index: index, keeps_order=True, renames=True, summed=_row_sums),
+        samples=lambda: [((np.arange(6.0).reshape(2, 3) - 2.5, 3), {"shape": (2, HOLE), "text": OF_GRADIENT, "sums": True})],
         linear=(0,),
         vjp=lambda node, cotangent: (broadcast_to(cotangent, dims_of(node.inputs[0])), *(None,) * (len(node.inputs) - 1)),
         resizes=True,

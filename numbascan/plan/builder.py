@@ -44,6 +44,7 @@ from ..ir.loops import (
     mul,
     names_in,
     negated,
+    parts,
     written_parts,
 )
 from ..ir.names import Names
@@ -63,6 +64,11 @@ def _is_under(stmt: Stmt, guard: Expr) -> bool:
 def _value_if(condition: Expr, value: Expr) -> Expr:
     """The value where the condition holds, else 0."""
     return both(condition, value) if value.dtype == "bool" else chosen(condition, value, Literal(value.dtype, 0))
+
+
+def _may_raise(value: Index) -> bool:
+    """May an expression fail?"""
+    return any(isinstance(part, Apply) and part.template.raises for part in parts(value))
 
 
 class Block:
@@ -174,7 +180,8 @@ class Builder:
         return self._leaving(hint, value) if hoist else self._held(hint, self._where_asked(value), self.block)
 
     def _leaving(self, hint: str | None, value: Expr) -> Expr:
-        """A local for a value, in the outermost block that can hold it. An element that may not be there is read where there is a step."""
+        """A local for a value, in the outermost block that can hold it. An element that may not be there is read, and what may fail
+        computed, where there is a step."""
         if value.dtype == "int64":
             number = self.representative(value)
             if isinstance(number, int | Name | Length):
@@ -185,8 +192,8 @@ class Builder:
         if isinstance(local, Name):
             return local
         block, steps = self._guarded_home(asked)
-        is_read = any(is_element for _, is_element in names_in(value))
-        if not (steps and is_read and any(one.is_guarded for one in self._left(block))):
+        is_read = any(is_element for _, is_element in names_in(value)) and any(one.is_guarded for one in self._left(block))
+        if not (steps and (is_read or _may_raise(value))):
             return self._held(hint, asked, self._hoisted(asked))
         return self._held(hint, self._where_asked(_value_if(both(*steps), value)), block)
 
@@ -210,8 +217,7 @@ class Builder:
         """A number that stays what it is now: itself, or a local where it is long, reads elements or a local that may get other values."""
         if isinstance(number, int) or self._is_lasting(number):
             return self.short(hint, number)
-        value = self._where_asked(number)
-        return self._held(hint, value, self._hoisted(value))
+        return self._leaving(hint, number)
 
     def short(self, hint: str | None, expr: Index) -> Index:
         """What is written several times: itself, or a local where it is long. Otherwise texts would grow as 2**k."""
@@ -337,7 +343,7 @@ class Builder:
     def alias(self, hint: str | None, array: str, text: str, *args: Index) -> str:
         """A view of an array; `text` behind the array's name makes it, with {0}, {1}, … for `args`."""
         is_checked = Template(text) == in_shape(len(args))  # by NumPy, too: that the shape fits
-        block = (self._holding if is_checked else self._hoisted)(*args, Name("array", array))
+        block = (self._holding if is_checked or any(map(_may_raise, args)) else self._hoisted)(*args, Name("array", array))
         name = self.fresh(hint, "row", block)
         self.written[name] = self.written.get(array, self.home.get(array, self.root))  # a view has its elements where the array has
         self._put(block, Alias(name, array, Template(text), args))
@@ -381,9 +387,15 @@ class Builder:
                     self._learn(block, condition)
                     block.is_guarded = True
 
-    def same(self, a: Index, b: Index, error: str, message: str) -> None:
-        """Both dimensions must be equal: seen now, checked before, or checked at run time. They are one until the check's block ends."""
+    def same(self, a: Index, b: Index, error: str, message: str, unless: Expr | None = None) -> None:
+        """Both dimensions must be equal: seen now, checked before, or checked at run time. They are one until the check's block ends.
+
+        `unless`: where that holds they may differ, so they stay two.
+        """
         if self.are_equal(a, b):
+            return
+        if unless is not None:
+            self.check(either(unless, compare("==", a, b)), error, message, a, b)
             return
         if self.guards:
             raise IllegalGraphError("dimensions would count as equal where they are not compared")
@@ -428,6 +440,14 @@ class Builder:
         if form == sum_of(a):
             return a
         return written(form) or self._termwise(a)
+
+    def seen_from(self, block: Block, a: Index) -> Index:
+        """What stands for a length in another block."""
+        here, self.block = self.block, block
+        try:
+            return self.representative(a)
+        finally:
+            self.block = here
 
     def _termwise(self, a: Expr) -> Index:
         """A sum of what stands for its terms."""

@@ -116,7 +116,8 @@ class Split:
         results = outputs_of(scan_node(settled(first)))
         stacks = dict(zip(row_writes(first), results, strict=False))
         products = {
-            product.node: product.of_rows(stacks[product.changing], fixed_outside(spec, product.fixed)) for product in self.products
+            product.node: product.of_rows(stacks[product.changing], fixed_outside(spec, product.fixed), spec.has_step)
+            for product in self.products
         }
         rows = {**{value: stacks[value] for value in self.crossing}, **products}
         steps = spec.n_steps if spec.until is None else dims_of(next(iter(stacks.values())))[0]

@@ -24,6 +24,7 @@ from ..ir.ports import Carry, LoopSpec, State, Trace
 from ..ops.algebra import broadcast_to, call, cast, dims_of, indexed, total
 from ..ops.index_entries import FULL
 from ..ops.reshape import reshaped
+from ..ops.sum_to import rows_to
 from ..types import TensorType
 from .loop_distribution import reads_of, recurrent, row_writes
 from .replace_loops import Change, changed_repeatedly, loop_results, placed
@@ -39,6 +40,9 @@ def push_out_dot(outputs: Sequence[Node]) -> tuple[Node, ...]:
     return changed_repeatedly(outputs, _first_change)
 
 
+_MISFIT = "add: operands do not broadcast: dimension {} is {{1}} in one and {{0}} in another"
+
+
 @dataclass(frozen=True)
 class Outer:
     """A product of every element of `left` with every one of `right`; of matrices, summed over the first axis of both."""
@@ -47,10 +51,16 @@ class Outer:
     left: Node
     right: Node
 
-    def summed(self, rows: Mapping[Node, Node]) -> Node:
-        """The sum over all steps."""
+    def summed(self, rows: Mapping[Node, Node], dims: Sequence[Node], has_step: bool) -> Node:
+        """The sum over all steps, which is added to an array of dimensions `dims`: no rows, of a loop that may have no step, have them."""
         with placed(self.node):
-            left, right = (_flat(rows[factor]) for factor in (self.left, self.right))
+            factors = [rows[self.left], rows[self.right]]
+            if not has_step:
+                factors = [
+                    rows_to(one, (*dims_of(one)[:-1], dim), _MISFIT.format(axis), sums=False)
+                    for axis, (one, dim) in enumerate(zip(factors, dims, strict=True))
+                ]
+            left, right = map(_flat, factors)
             return call("contract", left, right, labels=((0, 1), (0, 2), (1, 2)))
 
 
@@ -182,7 +192,8 @@ def _replaced(
     states, traces = results(spec.states), [next(moved) for _ in spec.traces]
     rows = {factor: next(moved) for factor in factors}
     carried = results(spec.carries)
-    summed = [product.summed(rows) for product in products]
+    dims = dims_of(port.shared) if isinstance(port, Carry) else dims_of(port.initial)
+    summed = [product.summed(rows, dims, spec.has_step) for product in products]
     if isinstance(port, Carry):
         place = spec.carries.index(port)
         carried[place] = _sum([carried[place] if others else cast(port.shared, port.write.type.dtype), *summed])

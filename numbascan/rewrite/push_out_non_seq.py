@@ -1,35 +1,36 @@
 """PushOutNonSeqScan: work that is the same at every step is done once, before the loop.
 
 Products, sums, factors, arrays, and functions that take many instructions leave. What might fail, such as the inverse of a singular matrix
-or a product of lengths that only the run knows, is computed where there is a step; what has a shape that only a routine tells, of a unit
-matrix where there is none:
+or a product of lengths that only the run knows, is computed where there is a step:
 
     # before: the step reads inv(a), and n_steps may be 0        # after: it reads what stands before: inv(a) if n_steps > 0 else zeros
 
 Arithmetic: each operation on the same operands as in the step.
 
-Not handled: loops in a step, and choices between more than cards; arithmetic on numbers, which `plan/` puts where it belongs; arithmetic
-that only broadcasts vectors to a matrix, since reading the matrix would cost more than making it.
+Not handled: what might fail and has a shape that only it can tell, unless there is a step for sure; loops in a step, and choices between
+more than cards; arithmetic on numbers, which `plan/` puts where it belongs; arithmetic that only broadcasts vectors to a matrix, since
+reading the matrix would cost more than making it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ..ir.graph import close, substitute, toposort, users
 from ..ir.loop_node import SCAN, loop_spec
-from ..ir.node import ARG, CONSTANT, INPUT, ITEM, Node, constant, constant_value, named, new_input
+from ..ir.node import ARG, CONSTANT, INPUT, ITEM, Node, constant, named, new_input
 from ..ir.ports import LoopSpec, NonSeq
-from ..ops.algebra import broadcast_to, call, cast, counted, dims_of, expand, where
+from ..ops.algebra import broadcast_to, call, dims_of
 from ..ops.card import Card, apply
 from ..ops.control import IF_ELSE, branches, if_else_outputs
 from ..ops.dims import DIM
 from ..ops.elementwise import ADD, MUL, SUB
+from ..ops.failing import may_raise
 from ..ops.gradient_identities import DISCONNECTED
 from ..ops.lowering import Contract, Elementwise, Fold, Library, Passes, View
 from .replace_loops import loop_results, placed, with_loops
-from .step_dependence import Dependence, dependences, may_raise
+from .step_dependence import Dependence, dependences
 
 SMALL = 8  # elements up to which an array lives in locals
 
@@ -154,37 +155,26 @@ def _is_costly(node: Node) -> bool:
 
 
 def _outside(spec: LoopSpec, nodes: Sequence[Node]) -> dict[Node, Node]:
-    """The values as computed before the loop: what might fail, where there is a step. Without those that might fail otherwise.
+    """The values as computed before the loop: what might fail, where there is a step. Without those whose shape cannot be told elsewhere.
 
     Raises IndexError or ValueError where lengths do not fit.
     """
     values = dict(zip(nodes, _built(spec, nodes), strict=True))
-    count = constant_value(spec.n_steps)
-    unsure = [] if count is not None and int(count) > 0 else [node for node, value in values.items() if may_raise(value)]
-    shapes = {values[node]: [_surely(dim) for dim in dims_of(values[node])] for node in unsure}
-    sized = {value: shape for value, shape in shapes.items() if None not in shape}
+    unsure = [] if spec.has_step else [node for node, value in values.items() if may_raise(value)]
+    shapes = {node: [_surely(dim) for dim in dims_of(values[node])] for node in unsure}
+    sized = {values[node]: shape for node, shape in shapes.items() if None not in shape}
     asked = dict(zip(sized, _where_there_is_a_step(spec, sized), strict=True))
-    others = [node for node in unsure if values[node] not in sized]
-    of_units = dict(zip(others, _built(spec, others, lambda matrix: _or_unit(matrix, spec.n_steps)), strict=True))
-    safe = {node: of_units.get(node, asked.get(value, value)) for node, value in values.items()}
-    return {node: safe[node] for node in nodes if node not in of_units or not may_raise(values[node], but=_takes_matrix)}
+    return {node: asked.get(value, value) for node, value in values.items() if node not in shapes or value in asked}
 
 
-def _built(spec: LoopSpec, nodes: Sequence[Node], safe: Callable[[Node], Node] | None = None) -> list[Node]:
-    """The values around the loop; `safe` of a matrix is what routines get in its place."""
+def _built(spec: LoopSpec, nodes: Sequence[Node]) -> list[Node]:
+    """The values around the loop."""
     done: dict[Node, Node] = {port.read: port.outer for port in spec.non_seqs}
     for node in toposort(nodes, stop=list(done)):
         if node not in done:
-            inputs = [done[parent] for parent in node.inputs]
-            if safe and _takes_matrix(node):
-                inputs[0] = safe(inputs[0])
-            done[node] = named(node if tuple(inputs) == node.inputs else node.op.rebuild(node, tuple(inputs)), node.name)
+            inputs = tuple(done[parent] for parent in node.inputs)
+            done[node] = named(node if inputs == node.inputs else node.op.rebuild(node, inputs), node.name)
     return [done[node] for node in nodes]
-
-
-def _takes_matrix(node: Node) -> bool:
-    """Is it a routine of a matrix?"""
-    return bool(node.inputs) and isinstance(node.op, Card) and isinstance(node.op.lower, Library) and node.op.lower.core[0][0] == 2
 
 
 def _where_there_is_a_step(spec: LoopSpec, shapes: Mapping[Node, Sequence[Node | None]]) -> Sequence[Node]:
@@ -199,13 +189,6 @@ def _where_there_is_a_step(spec: LoopSpec, shapes: Mapping[Node, Sequence[Node |
     for value, one in zip(shapes, chosen, strict=True):
         named(one, value.name).origin = one.origin or value.origin
     return chosen
-
-
-def _or_unit(matrix: Node, n_steps: Node) -> Node:
-    """The matrix where there is a step to run, else one of the same shape of which every factor and inverse exists."""
-    n, m = (counted(dim) for dim in dims_of(matrix)[-2:])
-    unit = where(call("equal", expand(n, (1,)), expand(m, (0,))), 1, 0)
-    return where(call("greater", n_steps, 0), matrix, cast(unit, matrix.type.dtype))
 
 
 def _surely(dim: Node) -> Node | None:

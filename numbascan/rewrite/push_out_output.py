@@ -21,11 +21,12 @@ from ..ir.ports import LoopSpec, Trace
 from ..ir.respecialise import settled
 from ..ops.algebra import indexed
 from ..ops.contract import multiplications
+from ..ops.failing import may_raise
 from ..ops.index_entries import FULL
 from .loop_distribution import Split, behind, row_writes
 from .replace_loops import Change, changed_repeatedly, reads_few_rows
 from .row_products import RowProduct
-from .step_dependence import ASSUMED, Dependence, about_size, dependences, fixed_outside, has_op, may_raise
+from .step_dependence import ASSUMED, Dependence, about_size, dependences, fixed_outside, has_op
 
 SMALL = 64  # multiplications up to which a product is a few instructions of the step
 FEW_ROWS = 4  # as in push_out_seq
@@ -86,18 +87,18 @@ def _few_rows(loop: Node, spec: LoopSpec, products: Iterable[RowProduct], asked:
         traces = tuple(Trace(product.changing) if one is trace else one for one in spec.traces)
         results = outputs_of(scan_node(settled(replace(spec, traces=traces))))
         fixed = fixed_outside(spec, product.fixed)
-        return {loop: results}, {reader: _of_few(product, results[k], fixed, reader) for reader in readers}
+        return {loop: results}, {reader: _of_few(product, results[k], fixed, reader, spec.has_step) for reader in readers}
     return None
 
 
-def _of_few(product: RowProduct, rows: Node, fixed: Node, reader: Node) -> Node:
+def _of_few(product: RowProduct, rows: Node, fixed: Node, reader: Node, has_step: bool) -> Node:
     """What a node reads of the products, from the rows of the factor."""
     spec = reader.attr("spec")
     assert isinstance(spec, tuple)
     first, *rest = spec
     few = indexed(rows, (first,))
     if first != -1:
-        return indexed(product.of_rows(few, fixed), (FULL, *rest))
+        return indexed(product.of_rows(few, fixed, has_step), (FULL, *rest))
     row = product.node.op.rebuild(product.node, (few, fixed) if product.place == 0 else (fixed, few))
     return indexed(row, tuple(rest)) if rest else row
 

@@ -20,9 +20,10 @@ from ..ir.node import Node, new_input, outputs_of
 from ..ir.ports import LoopSpec, Seq, row_of
 from ..ir.respecialise import settled
 from ..ops.contract import multiplications
+from ..ops.failing import may_raise
 from .replace_loops import with_loops
 from .row_products import RowProduct
-from .step_dependence import Dependence, dependences, fixed_outside, has_op, may_raise, rows_outside, rows_read
+from .step_dependence import Dependence, dependences, fixed_outside, has_op, rows_outside, rows_read
 
 SMALL = 64  # multiplications up to which a product is a few instructions of the step
 FEW_ROWS = 4  # rows of a matrix up to which its product costs by the row hardly less than that of a vector
@@ -91,7 +92,7 @@ def _without(spec: LoopSpec, products: Sequence[RowProduct]) -> LoopSpec:
         else:
             places = [taps[product.changing][1] for product in group]
             rows = rows_read(spec, taps[first.changing][0], min(places), max(places))
-        outer = first.of_rows(rows, fixed)
+        outer = first.of_rows(rows, fixed, spec.has_step)
         inner = [new_input(row_of(outer.type), product.node.name) for product in group]
         seqs.append(Seq(outer, tuple(place - min(places) for place in places), tuple(inner)))
         reads.update(zip((product.node for product in group), inner, strict=True))

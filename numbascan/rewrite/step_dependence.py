@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from enum import IntEnum
 from math import prod
 
 from ..ir.graph import leaves, substitute, toposort
 from ..ir.loop_node import SCAN, loop_spec, scan_node
 from ..ir.messages import negative_steps, short_sequence
-from ..ir.node import ITEM, Node, constant, constant_value
+from ..ir.node import ITEM, Node, constant
 from ..ir.ports import LoopSpec, Seq, Trace
 from ..ir.respecialise import settled
 from ..ops.algebra import add, dims_of, same_dims
-from ..ops.card import Card
 from ..ops.history import HISTORY
-from ..ops.lowering import Contract, Elementwise, Fold
 from ..ops.row_checks import STEP_ROWS
 from ..ops.runtime_attributes import filled, sized
-
-ALWAYS_THERE = frozenset(("transpose", "squeeze", "copied", "linked", "zero_grad", "disconnected_grad", "dim"))
-"""Views that cannot fail at run time once they are made."""
 
 ASSUMED = 32  # the assumed length of a dimension that is known at run time only
 BACKWARDS = ((None, None, -1),)  # the index that reads rows from the last to the first
@@ -143,43 +138,3 @@ def _of_taps(spec: LoopSpec, seq: Seq, reads: Sequence[Node]) -> Seq:
 def about_size(node: Node) -> int:
     """The approximate number of elements of a value."""
     return prod(ASSUMED if dim is None else dim for dim in node.type.shape)
-
-
-def may_raise(node: Node, but: Callable[[Node], bool] = lambda node: False) -> bool:
-    """True if computing a value may fail, which a loop of no steps never does. False only where all lengths that must fit surely do.
-
-    `but`: nodes that are known not to fail.
-    """
-    return any(one.inputs and not but(one) and _may_fail(one) for one in toposort([node]))
-
-
-def _may_fail(node: Node) -> bool:
-    if node.op is ITEM:
-        return False
-    if not isinstance(node.op, Card):
-        return True
-    kind, shapes = node.op.lower, [dims_of(parent) for parent in node.inputs]
-    if isinstance(kind, Elementwise):
-        rank = node.type.rank
-        return any(_differ([dims[axis - rank] for dims in shapes if len(dims) >= rank - axis], 1) for axis in range(rank))
-    if isinstance(kind, Contract):
-        labels = node.attr("labels")
-        assert isinstance(labels, tuple)
-        of_label: dict[int, list[Node]] = {}
-        for dims, names in zip(shapes, labels[:2], strict=True):
-            for dim, label in zip(dims, names, strict=True):
-                of_label.setdefault(label, []).append(dim)
-        return any(_differ(dims) for dims in of_label.values())
-    if isinstance(kind, Fold):
-        axes = node.attr("axis")
-        assert isinstance(axes, tuple)
-        return not kind.allow_empty and not all(node.inputs[0].type.shape[axis] for axis in axes)
-    return node.op.name not in ALWAYS_THERE
-
-
-def _differ(dims: Sequence[Node], stretched: int | None = None) -> bool:
-    """True if lengths that must be equal may differ. The length `stretched` fits every other."""
-    numbers = [constant_value(dim) for dim in dims]
-    known = {int(number) for number in numbers if number is not None} - {stretched}
-    unknown = {dim for dim, number in zip(dims, numbers, strict=True) if number is None}
-    return len(known) + len(unknown) > 1

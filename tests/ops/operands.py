@@ -64,8 +64,9 @@ class ConcreteOperands:
                 message.format(*map(self.value, numbers))
             )
 
-    def same(self, a, b, error, message):
-        self.check(compare("==", a, b), error, message, a, b)
+    def same(self, a, b, error, message, unless=None):
+        if unless is None or not self.value(unless):
+            self.check(compare("==", a, b), error, message, a, b)
 
     def broadcasts(self, dim, extent, error, message):
         self.same(extent, dim, error, message)

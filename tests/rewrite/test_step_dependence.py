@@ -12,9 +12,9 @@ from numbascan.ir.graph import close
 from numbascan.ir.loops import Call, Fail, walk
 from numbascan.ir.node import Node, new_input, outputs_of
 from numbascan.ops.card import CARDS, Card, apply
+from numbascan.ops.failing import may_raise
 from numbascan.plan.cpu import CPU
 from numbascan.plan.plan import plan
-from numbascan.rewrite.step_dependence import may_raise
 from numbascan.types import TensorType
 
 CARDS_WITH_SAMPLES = [card for card in CARDS.values() if card.samples is not None]

@@ -61,21 +61,25 @@ def _view(scope: Scope, node: Node, kind: View) -> Value:
             _run_pass(scope, one, places)
         return places[0]
     is_lazy = scope.placement(node) is Placement.INLINE
-    reshaped = _other_shape(scope, node, dims) if kind.keeps_order and is_lazy else None
+    reshaped = _other_shape(scope, node, dims, kind.renames) if kind.keeps_order and is_lazy else None
     return reshaped or _computed(scope, node, dims, lambda index: view.at(0, place(view, index)))
 
 
-def _other_shape(scope: Scope, node: Node, dims: Indices) -> Value | None:
+def _other_shape(scope: Scope, node: Node, dims: Indices, renames: bool) -> Value | None:
     """The same memory in another shape, where finding an element's place would take divisions by numbers that only the run knows.
 
-    What is computed is put into memory first if products alone read it: they would copy it anyway.
+    What is computed is put into memory first if products alone read it: they would copy it anyway. `renames`: so it is where dimensions
+    may be others than those of the memory.
     """
     value = in_memory(scope, node.inputs[0])
     if node in scope.targets or not dims:
         return None
     groups = axis_groups(value.dims, dims)
     divisors = [value.dims[axis] for ins, outs in groups if len(ins) > 1 or len(outs) > 1 for axis in ins]
-    if not divisors or (isinstance(value, InMemory) and all(isinstance(dim, int) for dim in divisors)):
+    if renames and isinstance(value, InMemory):
+        if all(map(scope.builder.are_equal, value.dims, dims)):
+            return value
+    elif not divisors or (isinstance(value, InMemory) and all(isinstance(dim, int) for dim in divisors)):
         return None
     if not isinstance(value, InMemory) and not all(_is_product(reader) for reader in scope.readers.get(node, ())):
         return None
@@ -146,7 +150,7 @@ def _broadcast_dim(scope: Scope, node: Node, axis: int) -> Index:
     for dim in dims:
         if dim != known:
             builder.broadcasts(dim, known, "ValueError", message + location(scope, node))
-    return builder.representative(known)
+    return known if node in scope.targets else builder.representative(known)  # a row's memory, around the loop, asks what it is there
 
 
 def _computed(scope: Scope, node: Node, dims: Indices, element: Callable[[Indices], Expr]) -> Value:

@@ -12,6 +12,7 @@ from functools import reduce
 from ...ir.loops import ACCUMULATE, CALL, Apply, Call, Expr, Index, Literal, Load, Name, Template, add
 from ...ir.node import Node
 from ...ops.card import Card
+from ...ops.contract import misfit
 from ...ops.elementwise import ADD, MUL, ROUNDED_MUL
 from ...ops.lowering import Elementwise
 from ..builder import Indices
@@ -54,7 +55,7 @@ def _extents(scope: Scope, node: Node, operands: Sequence[Labels]) -> dict[int, 
     for parent, labels in zip(node.inputs, operands, strict=True):
         for label, dim in zip(labels, scope.value(parent).dims, strict=True):
             if label in extents and extents[label] != dim:
-                message = "matrix product: lengths {0} and {1} of the summed axes differ" + location(scope, node)
+                message = misfit() + location(scope, node)
                 scope.builder.same(extents[label], dim, "ValueError", message)
             if label not in extents or isinstance(dim, int):
                 extents[label] = dim

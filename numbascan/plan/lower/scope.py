@@ -233,8 +233,8 @@ class NodeOperands:
     def check(self, condition: Expr, error: str, message: str, *numbers: Index) -> None:
         self.scope.builder.check(condition, error, message + location(self.scope, self.node), *numbers)
 
-    def same(self, a: Index, b: Index, error: str, message: str) -> None:
-        self.scope.builder.same(a, b, error, message + location(self.scope, self.node))
+    def same(self, a: Index, b: Index, error: str, message: str, unless: Expr | None = None) -> None:
+        self.scope.builder.same(a, b, error, message + location(self.scope, self.node), unless)
 
     def broadcasts(self, dim: Index, extent: Index, error: str, message: str) -> None:
         self.scope.builder.broadcasts(dim, extent, error, message + location(self.scope, self.node))

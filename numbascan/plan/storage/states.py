@@ -81,11 +81,13 @@ class ResultRows:
 
     def place(self, dims: Indices) -> InMemory:
         """The row of this step; allocates the memory if that has not been done."""
+        # without steps there are no rows: they have the dimensions declared around the loop, not those that a step would find equal to them
+        around = tuple(self.builder.seen_from(self.home, dim) for dim in dims)
         dims = tuple(self.builder.representative(dim) for dim in dims)
-        if self.array is None and self.builder.home_of(*dims).depth > self.home.depth:
-            self.array = self._taken_late(dims)
+        if self.array is None and self.builder.home_of(*around).depth <= self.home.depth:
+            self.array, self.dims = self.builder.alloc(self.hint, (self.count, *around), self.type.dtype), around
         elif self.array is None:
-            self.array, self.dims = self.builder.alloc(self.hint, (self.count, *dims), self.type.dtype), dims
+            self.array = self._taken_late(dims)
         if self.late:
             self._check_late(dims)
         else:

@@ -1,0 +1,83 @@
+"""May a value fail? Whatever moves one before a loop that may have no step asks here: such a loop never computes it.
+
+What moves values are the rewrites that take work out of steps, and dimensions of rows, which are told around the loop. What the loops of
+a plan let out is decided in `plan/builder.py`, expression by expression. To measure a value is to compute it, but for what `ops/dims.py`
+finds further back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..ir.graph import toposort
+from ..ir.node import ITEM, Node, constant_value
+from . import dims
+from .card import Card, weak_bounds
+from .lowering import Contract, Elementwise, Fold
+
+ALWAYS_THERE = frozenset(("transpose", "squeeze", "copied", "linked", "zero_grad", "disconnected_grad", "dim"))
+"""Views of which no operand can be wrong, once they are made."""
+
+
+def may_raise(node: Node) -> bool:
+    """Might a value fail that a loop of no steps never computes? False only where nothing that it is made of can, whatever the run brings.
+
+    What the value is made of ends at inputs, so of a value of a step nothing around the loop is asked.
+    """
+    return any(one.inputs and _may_fail(one) for one in toposort([node]))
+
+
+def _may_fail(node: Node) -> bool:
+    if node.op is ITEM:
+        return False
+    if not isinstance(node.op, Card):
+        return True
+    kind, shapes = node.op.lower, [_dims_of(parent) for parent in node.inputs]
+    if isinstance(kind, Elementwise):
+        rank = node.type.rank
+        is_misfit = any(_differ([dims[axis - rank] for dims in shapes if len(dims) >= rank - axis], 1) for axis in range(rank))
+        return is_misfit or _is_refused(node, kind)
+    if isinstance(kind, Contract):
+        labels = node.attr("labels")
+        assert isinstance(labels, tuple)
+        of_label: dict[int, list[Node]] = {}
+        for dims, names in zip(shapes, labels[:2], strict=True):
+            for dim, label in zip(dims, names, strict=True):
+                of_label.setdefault(label, []).append(dim)
+        return any(_differ(dims) for dims in of_label.values())
+    if isinstance(kind, Fold):
+        axes = node.attr("axis")
+        assert isinstance(axes, tuple)
+        return not kind.allow_empty and not all(node.inputs[0].type.shape[axis] for axis in axes)
+    if node.op.name == "index":
+        spec = node.attr("spec")
+        assert isinstance(spec, tuple)
+        return not all(map(_is_cut, spec))
+    return node.op.name not in ALWAYS_THERE
+
+
+def _dims_of(node: Node) -> tuple[Node, ...]:
+    return tuple(dims.dim_node(node, axis) for axis in range(node.type.rank))
+
+
+def _is_refused(node: Node, kind: Elementwise) -> bool:
+    """Might the code for one element fail, or a Python integer that it takes not fit its dtype?"""
+    loop = kind.loop(*(parent.type for parent in node.inputs))
+    takes = zip(node.inputs, loop, strict=False)
+    return kind.code(*loop).raises or any(weak_bounds(one.type, dtype) is not None and one.inputs for one, dtype in takes)
+
+
+def _differ(lengths: Sequence[Node], stretched: int | None = None) -> bool:
+    """Might lengths that must be one length be several? One that is `stretched` fits every other."""
+    numbers = [constant_value(length) for length in lengths]
+    known = {int(number) for number in numbers if number is not None} - {stretched}
+    unknown = {length for length, number in zip(lengths, numbers, strict=True) if number is None}
+    return len(known) + len(unknown) > 1
+
+
+def _is_cut(entry: object) -> bool:
+    """Is an entry of an index a new axis, or a slice of a known step? Its bounds are cut to what there is."""
+    if not isinstance(entry, tuple):
+        return entry == "newaxis"
+    step = entry[2]
+    return step is None or (isinstance(step, int) and step != 0)
