@@ -77,7 +77,8 @@ def repeatable(fn: Callable[..., Any], make: Callable[[], tuple[Made, Callable[[
     finally:
         _OUTER.witnesses.pop()
     for record in changes:
-        if _OUTER.witnesses and _is_replaced(record) and not any(one.knows(record.value) for one in _OUTER.witnesses):
+        is_made_around = _OUTER.witnesses and not record.is_global and not any(one.knows(record.value) for one in _OUTER.witnesses)
+        if is_made_around and _is_replaced(record):
             raise ValueError(
                 f"{describe(roots[0])} changes {_place(record)}, which the function around it has made: it is traced once, so that would "
                 "see one change and not one of each step; make it a state of the loop"

@@ -417,6 +417,22 @@ def test_a_function_that_reads_how_often_its_step_ran_is_refused(loop: str) -> N
         ns.jit(f)(1.0)
 
 
+TRACES = 0
+
+
+def counted_step(s: Any) -> Any:
+    global TRACES
+    TRACES += 1
+    return s * 0.5
+
+
+def test_a_step_may_count_in_a_global_variable() -> None:
+    f = ns.jit(lambda x: ns.scan(counted_step, None, x, n_steps=3, return_updates=False))
+    before = TRACES
+    assert f(8.0)[-1] == f(8.0)[-1] == 1.0
+    assert before < TRACES
+
+
 def test_a_step_may_count_for_whoever_calls_the_function() -> None:
     count = 0
 

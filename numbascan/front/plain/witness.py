@@ -90,6 +90,11 @@ class Record:
         return f"{self.kind.word} {self.name}" if self.name else self.kind.word
 
     @property
+    def is_global(self) -> bool:
+        """True for a global variable or an attribute of a module."""
+        return self.kind is _GLOBAL
+
+    @property
     def may_be_given_back(self) -> bool:
         """Whether the object can be given what it held before."""
         return self.kind.give is not None
