@@ -180,8 +180,7 @@ class Builder:
         return self._leaving(hint, value) if hoist else self._held(hint, self._where_asked(value), self.block)
 
     def _leaving(self, hint: str | None, value: Expr) -> Expr:
-        """A local for a value, in the outermost block that can hold it. An element that may not be there is read, and what may fail
-        computed, where there is a step."""
+        """A number, or a local for a value, in the outermost block that can hold it: one that holds it already, if there is one."""
         if value.dtype == "int64":
             number = self.representative(value)
             if isinstance(number, int | Name | Length):
@@ -189,8 +188,14 @@ class Builder:
             value = number
         asked = self._where_asked(value)
         local = self.held(asked) if self._is_lasting(asked) else None
-        if isinstance(local, Name):
-            return local
+        return local if isinstance(local, Name) else self._new_local(hint, value)
+
+    def _new_local(self, hint: str | None, value: Expr) -> Name:
+        """A local of its own for a value, in the outermost block that can hold it.
+
+        If there may be no step, an element that may not be there is read where there is one, and so is computed what may fail.
+        """
+        asked = self._where_asked(value)
         block, steps = self._guarded_home(asked)
         is_read = any(is_element for _, is_element in names_in(value)) and any(one.is_guarded for one in self._left(block))
         if not (steps and (is_read or _may_raise(value))):
@@ -217,7 +222,7 @@ class Builder:
         """A number that stays what it is now: itself, or a local where it is long, reads elements or a local that may get other values."""
         if isinstance(number, int) or self._is_lasting(number):
             return self.short(hint, number)
-        return self._leaving(hint, number)
+        return self._new_local(hint, number)
 
     def short(self, hint: str | None, expr: Index) -> Index:
         """What is written several times: itself, or a local where it is long. Otherwise texts would grow as 2**k."""
