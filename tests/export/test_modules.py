@@ -15,7 +15,7 @@ import pytest
 
 import numbascan as ns
 import numbascan.tensor as nt
-from numbascan import compile as compiling
+from numbascan import backends
 
 
 def loaded(exported, folder):
@@ -85,7 +85,7 @@ def bound(signature, args, named):
 
 @pytest.mark.parametrize("seed", range(25))
 def test_a_module_puts_every_argument_where_the_original_does(seed, tmp_path, monkeypatch):
-    monkeypatch.setattr(compiling, "jit_is_off", lambda: True)  # it is asked what the module takes, not what it computes
+    monkeypatch.setattr(backends, "jit_is_off", lambda: True)  # it is asked what the module takes, not what it computes
     chance = random.Random(seed)
     names = chance.sample("abcdeg", 5)
     parameters = random_parameters(chance, names)
