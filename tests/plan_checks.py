@@ -368,6 +368,7 @@ class Checks:
 @contextmanager
 def checked(ways: Callable[[Graph], Sequence[Way]] = lambda graph: WAYS) -> Iterator[Checks]:
     """Inside, every kernel is checked when it runs for the first time, its graph planned in these ways."""
+    from numbascan import backends
     from numbascan import compile as stages
 
     checks = Checks(ways)
@@ -389,6 +390,6 @@ def checked(ways: Callable[[Graph], Sequence[Way]] = lambda graph: WAYS) -> Iter
         with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
             return run(self, values, out)
 
-    generated = mock.patch.object(stages, "jit_is_off", return_value=False)  # what runs is the generated code, not NumPy in its place
+    generated = mock.patch.object(backends, "jit_is_off", return_value=False)  # what runs is the generated code, not NumPy in its place
     with generated, mock.patch.multiple(stages.Kernel, __init__=made, run=run_checked):
         yield checks
