@@ -15,8 +15,7 @@ import pytest
 from wide import wide
 
 import numbascan as ns
-from numbascan import compile as compiling
-from numbascan import lax
+from numbascan import backends, lax
 
 X = np.array([3.0, 0.5])
 ROWS = np.array([[3.0, 0.5], [-2.0, 1.0], [5.0, 7.0]])
@@ -268,7 +267,7 @@ def test_an_array_from_outside_in_another_layout_is_read_as_it_lies(name: str) -
 @pytest.fixture
 def not_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels look at their arguments, and NumPy computes what machine code would: many kinds can be tried."""
-    monkeypatch.setattr(compiling, "jit_is_off", lambda: True)
+    monkeypatch.setattr(backends, "jit_is_off", lambda: True)
 
 
 PAIRS = [(name, PLACES[(k + shift) % len(PLACES)]) for shift in range(len(PLACES)) for k, name in enumerate(CALLABLES)]

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import numbascan as ns
-from numbascan import compile as compiling
-from numbascan import lax
+from numbascan import backends, lax
 from numbascan.front.scan.trace import StepTracer
 
 
@@ -178,7 +177,7 @@ def asking(a, b, c):
 @pytest.mark.parametrize("run", [immediate, nested, loop, value])
 @pytest.mark.parametrize("seed", range(3))
 def test_which_objects_a_step_reads_are_one_is_seen(run, seed, monkeypatch):
-    monkeypatch.setattr(compiling, "jit_is_off", lambda: True)
+    monkeypatch.setattr(backends, "jit_is_off", lambda: True)
     chance = random.Random(seed)
     for kind in chance.sample(KINDS, 4):
         pool = [kind(), kind()]

@@ -176,7 +176,7 @@ class Witness:
             return
         role = _role(kind)
         if role == "atom":
-            if str(kind.__module__).startswith("numbascan") and isinstance(space := space_of(value), dict):
+            if str(kind.__module__).partition(".")[0] == "numbascan" and isinstance(space := space_of(value), dict):
                 self._add((space[part] for part in LIBRARY_PARTS if part in space), name)
             return
         self._known[id(value)] = value
@@ -412,7 +412,7 @@ def _role(cls: Any) -> str:
     if cls is types.FunctionType or cls in _PARTS:
         return "seen"
     root = str(cls.__module__).partition(".")[0]
-    if root == "numbascan" or issubclass(cls, (np.generic, np.dtype, types.ModuleType)):
+    if root in ("numbascan", "numba") or issubclass(cls, (np.generic, np.dtype, types.ModuleType)):
         return "atom"
     base = next(one for one in cls.__mro__ if not _is_written_in_python(one))
     if issubclass(cls, (*_KINDS, *_UNCHANGING)) or base in _ITERATORS or base is object or issubclass(base, BaseException):
