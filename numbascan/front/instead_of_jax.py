@@ -33,7 +33,6 @@ INSTEAD: dict[str, str] = {
                 "exp2",
             ),
             *(
-                "exp2",
                 "expm1",
                 "floor",
                 "imag",

@@ -226,7 +226,7 @@ class Vectorized:
     def _check_lengths(self, signature: Signature, shapes: Sequence[tuple[Any, ...]]) -> None:
         """ValueError if two known lengths of one core dimension differ."""
         known: dict[str, tuple[Any, str]] = {}
-        names = parameter_names(self.__wrapped__, len(shapes))
+        names = self._names(len(shapes))
         for shape, core, name in zip(shapes, signature.arguments, names, strict=True):
             for label, length in zip(core, shape[len(shape) - len(core) :], strict=True):
                 wanted, whose = known.setdefault(label, (int(label), "the signature") if label.isdigit() else (length, name))

@@ -201,7 +201,7 @@ def _lambda(code: CodeType, lines: list[str]) -> ast.Lambda:
         body = node.body
         holds = (body.lineno, body.col_offset) <= place[0] and place[1] <= (body.end_lineno or 0, body.end_col_offset or 0)
         known = [one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
-        if holds and node.lineno <= code.co_firstlineno <= body.lineno and known == list(names) and not _has_inner(body, place, known):
+        if holds and node.lineno <= code.co_firstlineno <= body.lineno and known == list(names) and not _has_inner(body, place):
             return copy.deepcopy(node)
     return ast.copy_location(ast.Lambda(_parameters(code), body := _text_at(place, lines)), body)
 
@@ -215,7 +215,7 @@ def _place(code: CodeType) -> Place:
     return min((one[0] or 0, one[2] or 0) for one in places), max(ends)
 
 
-def _has_inner(body: ast.expr, place: Place, names: list[str]) -> bool:
+def _has_inner(body: ast.expr, place: Place) -> bool:
     """Whether a lambda within the body holds the place, too, and may be the one that is looked for."""
     inner = [one for one in ast.walk(body) if isinstance(one, ast.Lambda)]
     return any(
