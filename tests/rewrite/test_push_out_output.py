@@ -31,7 +31,8 @@ def test_a_product_that_is_only_returned_is_made_behind_the_loop():
     assert ops_in(loop) == ["contract", "add", "tanh"]
     assert loop.traces == ()
     assert found.outputs[1].op.name == "contract"
-    assert found.outputs[1].inputs == (found.outputs[0], found.inputs[3])
+    rows, matrix = found.outputs[1].inputs
+    assert (rows.op.name, rows.inputs[0], matrix) == ("rows_to", found.outputs[0], found.inputs[3])  # where there is a row, it must fit
 
 
 def test_a_factor_that_is_no_state_is_traced_in_the_place_of_the_product():
@@ -73,7 +74,9 @@ def test_few_rows_of_a_product_are_products_of_few_rows():
     last, rows = found.outputs
     assert last.op.name == "contract"
     assert last.inputs[0].attr("spec") == (-1,)
-    assert (rows.op.name, rows.inputs[0].op.name, rows.inputs[0].inputs[0].op.name) == ("index", "contract", "index")
+    product = rows.inputs[0]
+    checked = product.inputs[0]
+    assert (rows.op.name, product.op.name, checked.op.name, checked.inputs[0].op.name) == ("index", "contract", "rows_to", "index")
 
 
 def beside_a_matrix(x, h, W, V):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from rewrite.graphs import after, assert_same, graph_of, loops, ops, ops_in
+from rewrite.graphs import after, assert_same, graph_of, loops, ops_in
 
 import numbascan as ns
 import numbascan.tensor as nt
@@ -19,8 +19,10 @@ def test_the_product_of_a_sequence_with_a_matrix_is_made_before_the_loop():
     found = after(push_out_seq, before)
     (loop,) = loops(found)
     assert ops_in(loop) == ["add", "tanh"]
-    assert ops([loop.seqs[1].outer]) == ["contract"]
-    assert loop.seqs[1].outer.inputs == found.inputs[::2]  # of x as it is, and W
+    product = loop.seqs[1].outer
+    checked, matrix = product.inputs
+    assert (product.op.name, checked.op.name, matrix) == ("contract", "rows_to", found.inputs[2])
+    assert checked.inputs[0] is found.inputs[0]  # x as it is: where it has a row, that must fit
 
 
 def test_taps_of_a_sequence_share_a_product_of_the_rows_that_they_read():
