@@ -29,8 +29,11 @@ _MUTATING = frozenset(
     | {"reverse", "rotate", "setdefault", "sort", "update", "set_item", "update_item", "del_item"}
 )
 """Methods by which containers change, and functions of converted code that change elements."""
-_CONVERTED = frozenset({"set_attribute", "update_attribute", "del_attribute"})
-"""Functions of converted code that change attributes."""
+_BY_ANY_NAME = frozenset(
+    {"set_attribute", "update_attribute", "del_attribute", "setattr", "delattr", "__setattr__", "__delattr__"}
+    | {"__dict__", "vars", "globals", "locals", "exec", "eval"}
+)
+"""Ways to change attributes and variables whose names the code need not show; the first three are converted code's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +73,7 @@ def repeatable(fn: Callable[..., Any], make: Callable[[], tuple[Made, Callable[[
     _OUTER.witnesses.append(before)
     try:
         made, meaning = make()
-        changes = [record for record in before.changes() if _is_written(record, roots)]
+        changes = _written(before, roots)
         if not changes:
             return made
         _check_same_again(roots, changes, make, meaning)
@@ -112,8 +115,8 @@ def of_branch(branch: Callable[..., Any], *args: Any, what: str) -> Any:
     roots = list(_roots(branch))
     before = HOOKS["witness"]((), roots)
     value = branch(*args)
-    for record in before.changes():
-        if _is_replaced(record) and _is_written(record, roots):
+    for record in _written(before, roots):
+        if _is_replaced(record):
             raise ValueError(
                 f"{what}: {describe(roots[0])} changes {_place(record)}, and only the run knows whether it is taken; return what is to "
                 "change, or write if"
@@ -144,17 +147,34 @@ def _roots(fn: Any) -> Iterator[Any]:
             yield one
 
 
-def _is_written(record: Any, roots: Iterable[Any]) -> bool:
-    """Whether the code of `roots`, and not another thread, may have changed an object."""
-    if not record.may_be_given_back:  # an iterator
-        return True
-    reached = [Reachable(root) for root in roots]
-    stored = {name for reach in reached for name in reach.stored}
-    called = {name for reach in reached for name in reach.attributes}
-    parts = record.changed_parts()
-    if parts is None or isinstance(record.value, dict):
-        return "[]" in stored or not called.isdisjoint(_MUTATING)
-    return not stored.isdisjoint(parts) or not called.isdisjoint(_CONVERTED)
+class _Writes:
+    """What the code of some functions may change: attributes and variables by name, elements of containers.
+
+    Only what it may have changed is its own doing; another thread's is not.
+    """
+
+    def __init__(self, roots: Iterable[Any]) -> None:
+        reached = [Reachable(root) for root in roots]
+        self.stored = {name for reach in reached for name in reach.stored}
+        called = {name for reach in reached for name in (*reach.attributes, *reach.builtins)}
+        self.elements = "[]" in self.stored or not called.isdisjoint(_MUTATING)
+        self.any_name = not called.isdisjoint(_BY_ANY_NAME)
+
+    def may_include(self, record: Any) -> bool:
+        """Whether the change of an object may be among them."""
+        if not record.may_be_given_back:  # an iterator
+            return True
+        parts = record.changed_parts()
+        if parts is None or isinstance(record.value, dict):
+            return self.elements
+        return self.any_name or not self.stored.isdisjoint(parts)
+
+
+def _written(before: Any, roots: Sequence[Any]) -> list[Any]:
+    """What has changed since a witness looked, and may have been changed by the code of `roots`."""
+    changes = before.changes()
+    writes = _Writes(roots) if changes else None
+    return [record for record in changes if writes is not None and writes.may_include(record)]
 
 
 def _place(record: Any) -> str:

@@ -35,16 +35,16 @@ def _may_fail(node: Node) -> bool:
     kind, shapes = node.op.lower, [_dims_of(parent) for parent in node.inputs]
     if isinstance(kind, Elementwise):
         rank = node.type.rank
-        is_misfit = any(_differ([dims[axis - rank] for dims in shapes if len(dims) >= rank - axis], 1) for axis in range(rank))
+        is_misfit = any(_differ([shape[axis - rank] for shape in shapes if len(shape) >= rank - axis], 1) for axis in range(rank))
         return is_misfit or _is_refused(node, kind)
     if isinstance(kind, Contract):
         labels = node.attr("labels")
         assert isinstance(labels, tuple)
         of_label: dict[int, list[Node]] = {}
-        for dims, names in zip(shapes, labels[:2], strict=True):
-            for dim, label in zip(dims, names, strict=True):
-                of_label.setdefault(label, []).append(dim)
-        return any(_differ(dims) for dims in of_label.values())
+        for lengths, names in zip(shapes, labels[:2], strict=True):
+            for length, label in zip(lengths, names, strict=True):
+                of_label.setdefault(label, []).append(length)
+        return any(map(_differ, of_label.values()))
     if isinstance(kind, Fold):
         axes = node.attr("axis")
         assert isinstance(axes, tuple)

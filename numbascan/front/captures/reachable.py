@@ -94,6 +94,11 @@ class Reachable:
                 self._open()
                 self._todo += [value for space in self.spaces for value in space.fresh()]
 
+    @property
+    def builtins(self) -> set[str]:
+        """The builtins that code names."""
+        return self._builtins.names
+
     def _open(self) -> None:
         """Every attribute counts, and every global, where code may read any."""
         for space in self.spaces:
