@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import reduce
 from typing import Any
 
@@ -165,16 +165,23 @@ def told_outside(spec: LoopSpec, dim: Node) -> Node | None:
 
     Of a loop that has a step for sure it may fail: the step would, too.
     """
-    if not spec.has_step and failing.may_raise(dim):
-        return None
+    return None if not spec.has_step and failing.may_raise(dim) else around(spec, dim, {})
+
+
+def around(spec: LoopSpec, value: Node, known: Mapping[Node, Node]) -> Node | None:
+    """A value of a step as a node around the loop, made of non-sequences, dimensions of sequences, and inputs `known` there; None if it
+    is made of more."""
+    outer = {port.read: port.outer for port in spec.non_seqs} | dict(known)
     sequences = {read: seq.outer for seq in spec.seqs for read in seq.reads}
-    outer = {port.read: port.outer for port in spec.non_seqs}
-    for asked in toposort([dim]):
+    for asked in toposort([value]):
         of: Any = asked.attr("axis") if asked.op is DIM else None
         if of is not None and asked.inputs[0] in sequences:
             outer[asked] = dim_node(sequences[asked.inputs[0]], of + 1)
-    (outside,) = substitute([dim], outer)
-    return outside if set(spec.inner_inputs()).isdisjoint(toposort([outside])) else None
+    changing = set(spec.inner_inputs()) - set(outer)
+    if not changing.isdisjoint(toposort([value], stop=outer)):  # looked for inside: an input of the step may be one around the loop, too
+        return None
+    (outside,) = substitute([value], outer)
+    return outside
 
 
 def _of_routine(node: Node, axis: int) -> Node | None:

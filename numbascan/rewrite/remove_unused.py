@@ -23,6 +23,7 @@ from ..ir.node import ARG, CONSTANT, INPUT, Node, new_input, outputs_of
 from ..ir.ports import Carry, LoopSpec, NonSeq, Seq, State, Trace, row_of
 from ..ops.algebra import cast, counted, dims_of, rows, unchecked
 from ..ops.card import FOLD_LIMIT, apply
+from ..ops.dims import around
 from ..ops.history import HISTORY
 from .loop_distribution import behind, reads_of
 from .replace_loops import Change, changed_repeatedly, loop_results, reads_few_rows
@@ -99,13 +100,7 @@ def _is_unchanging(port: Carry) -> bool:
 
 def _written_once(spec: LoopSpec, port: Carry) -> Node | None:
     """What the first step writes into a carry, from outer values; None where its checks depend on something that changes."""
-    outer = {one.read: one.outer for one in spec.non_seqs} | {port.read: cast(port.shared, port.read.type.dtype)}
-    sequences = {read: seq.outer for seq in spec.seqs for read in seq.reads}
-    for node in toposort([port.write]):
-        if node.op.name == "dim" and node.inputs[0] in sequences:
-            outer[node] = dims_of(sequences[node.inputs[0]])[1 + node.number("axis")]
-    (first,) = substitute([port.write], outer)
-    return first if set(spec.inner_inputs()).isdisjoint(toposort([first])) else None
+    return around(spec, port.write, {port.read: cast(port.shared, port.read.type.dtype)})
 
 
 def _without_measured(loop: Node) -> Sequence[Node] | None:

@@ -16,14 +16,16 @@ import numpy as np
 from ...ir import messages
 from ...ir.graph import toposort
 from ...ir.loop_node import loop_spec
-from ...ir.loops import Expr, Index, Literal, Name, add, compare, least, mod, sub
+from ...ir.loops import BROADCAST_DIM, Expr, Index, Literal, Name, add, compare, index_expr, least, mod, sub
 from ...ir.names import verbatim
-from ...ir.node import Node, outputs_of
+from ...ir.node import Node, constant_value, outputs_of
 from ...ir.ports import LoopSpec, State, Trace
 from ...ir.respecialise import MISFIT
 from ...ops.algebra import is_zero
 from ...ops.checkpoint_schedule import BLOCK
 from ...ops.compare import MINIMUM
+from ...ops.dims import COMMON_DIM, DIM, dim_node
+from ...ops.gradient_identities import LINKS
 from ...ops.index_entries import Region
 from ...ops.indexing import SET_SUBTENSOR
 from ...ops.lowering import Passes
@@ -332,7 +334,27 @@ class _Loop:
         return self._memory(result, "_tail", k if k <= FEW_ROWS else least(k, self.n_steps))
 
     def _memory(self, result: LoopResult, suffix: str, count: Index) -> ResultRows:
-        return ResultRows(self.builder, result.name + suffix, result.write.type, count, 0, (self.spec.name, result.name))
+        told = () if result.storage is not None or self.spec.has_step else self._told_dims(result)
+        return ResultRows(self.builder, result.name + suffix, result.write.type, count, 0, (self.spec.name, result.name), told)
+
+    def _told_dims(self, result: LoopResult) -> tuple[Index | None, ...]:
+        """The dimensions of a row by the graph around the loop, as rewrites and gradients see them; None where it does not tell."""
+        rows = self._output(result.position)
+        return tuple(self._told(dim_node(rows, axis)) for axis in range(1, rows.type.rank))
+
+    def _told(self, dim: Node) -> Index | None:
+        """A dimension that is made of dimensions of values around the loop."""
+        number = constant_value(dim)
+        if number is not None:
+            return int(number)
+        if dim.op is DIM:
+            measured = dim.inputs[0]
+            while measured not in self.scope.env and measured.op in LINKS:
+                measured = measured.inputs[0]
+            return self.scope.value(measured).dims[dim.number("axis")] if measured in self.scope.env else None
+        parts = [self._told(one) for one in dim.inputs] if dim.op is COMMON_DIM else []
+        known = [part for part in parts if part is not None]
+        return self.builder.let("common_dim", index_expr(BROADCAST_DIM, *known)) if len(known) == 2 else None
 
     def _all_rows(self, result: LoopResult) -> ResultRows | None:
         """Memory for every row: the caller's array, or the row of the loop around that is to hold them. None where the path has them."""

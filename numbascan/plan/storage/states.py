@@ -9,7 +9,7 @@ row      one row, updated in place (see inplace.py)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
@@ -67,6 +67,7 @@ class ResultRows:
     count: Index
     where: Index
     owner: tuple[str, str] = ("scan", "out")  # loop and result, as named in errors
+    told: Sequence[Index | None] = ()  # dimensions by the graph around a loop that may have no step
     array: str | None = None  # set once allocated, or given by the caller
     dims: Indices = ()
     lead: Indices = ()
@@ -81,8 +82,7 @@ class ResultRows:
 
     def place(self, dims: Indices) -> InMemory:
         """The row of this step; allocates the memory if that has not been done."""
-        # without steps there are no rows: they have the dimensions declared around the loop, not those that a step would find equal to them
-        around = tuple(self.builder.seen_from(self.home, dim) for dim in dims)
+        around = self._around(dims)
         dims = tuple(self.builder.representative(dim) for dim in dims)
         if self.array is None and self.builder.home_of(*around).depth <= self.home.depth:
             self.array, self.dims = self.builder.alloc(self.hint, (self.count, *around), self.type.dtype), around
@@ -95,6 +95,13 @@ class ResultRows:
                 message = f"out=: dimension {axis} of {verbatim(self.hint)} is {{0}}, the result has {{1}}"
                 self.builder.same(there, dim, "ValueError", self.misfit or message)
         return InMemory(self.type, dims, self.array, (*self.lead, self.where))
+
+    def _around(self, dims: Indices) -> Indices:
+        """The dimensions as they are where the loop has no step: those told around it, not those that a step would find equal to them."""
+        seen = tuple(self.builder.seen_from(self.home, dim) for dim in dims)
+        told = tuple(None if dim is None else self.builder.seen_from(self.home, dim) for dim in self.told or [None] * len(dims))
+        facts = self.home.facts
+        return tuple(dim if one is None or facts.form(dim) == facts.form(one) else one for dim, one in zip(seen, told, strict=True))
 
     def _taken_late(self, dims: Indices) -> str:
         """Allocates in the first step, which alone knows the length of a row; later rows must be as long. Without a step no row is read."""
