@@ -449,3 +449,12 @@ def test_compiled_places_and_their_derivatives() -> None:
     for f in (by_places, written_at_places, enumerated):
         assert_as_python(f, TABLE, mode=None)
     np.testing.assert_allclose(ns.grad(by_places)(TABLE), [[i - j for j in range(3)] for i in range(20)])
+
+
+def in_order_of_memory(x: Any) -> Any:
+    return sum(v for v in np.nditer([x, x]))
+
+
+def test_an_iteration_in_the_order_of_memory_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"numpy\.nditer is not supported on traced values .*; write for v in x\.ravel\(\), or np\.ndenum"):
+        ns.jit(in_order_of_memory)(np.ones((3, 20)))

@@ -21,6 +21,7 @@ from ...ops.raising import RAISING
 from ..numpy.creation import arange, empty, eye, full, identity, linspace, logspace, ones, tri, zeros
 from ..numpy.fourier import fftfreq, rfftfreq
 from ..numpy.shape_arguments import dim
+from ..unsupported import refuse
 from ..variable import CAPTURE, METHODS, Variable, as_variable, at_line, op
 from ..views import Assumption, UnsureView, all_of, is_array, use
 from .arrays import of_argument
@@ -192,6 +193,13 @@ def _ndenumerate(arr: Any) -> Any:
     found = places([dim(arr, axis) for axis in range(arr.ndim)])
     elements = arr if arr.ndim == 1 else arr.reshape(-1)
     return Once(Rows((*found.sources, elements), (tuple, None, (found.structure, "*")), found.length))
+
+
+@replaces(np.nditer)
+def _nditer(*args: Any, **kwargs: Any) -> Any:
+    if holds_traced([*args]):  # in the order of memory, which is the run's
+        refuse(np.nditer)
+    return np.nditer(*args, **kwargs)
 
 
 @replaces(functools.reduce)
