@@ -60,7 +60,7 @@ INSTEAD = {
     "fill_diagonal": "x = nt.fill_diagonal(x, value), which gives the new array: a traced value is never written into",
     "geomspace": "np.exp(np.linspace(np.log(a), np.log(b), n))",
     "isneginf": "x == -np.inf",
-    "nditer": "for v in x.ravel(), or np.ndenumerate(x)",
+    "nditer": "for v in x.ravel()",
     "isposinf": "x == np.inf",
     "tensorinv": "np.linalg.inv of the matrix that np.reshape makes",
     "tensorsolve": "np.linalg.solve of the matrix that np.reshape makes",
