@@ -7,6 +7,7 @@ from typing import Any
 
 from ..ir.loops import FUNCTION
 from ..ops import (  # noqa: F401 - cards bring the names of their helpers
+    block_size,
     checkpoint_schedule,
     compare,
     elementary,
@@ -27,7 +28,7 @@ LOOKS = ("interrupted", "interrupted_at", "new_watch", "stopped", "stopped_at")
 INTRINSICS = ("small_array", "lanes", "in_threads", *LOOKS, *WRAPPING)
 """In `numbascan.emit.runtime.intrinsics`: operations that generated code asks LLVM for."""
 
-ROUTINES = ("draws", "externals", "fourier", "linalg", "recurrences", "small", "sorting", "spectral", "triangles")
+ROUTINES = ("draws", "externals", "fourier", "linalg", "recurrences", "row_products", "small", "sorting", "spectral", "triangles")
 """Modules in `numbascan.emit.runtime.routines`."""
 
 ANY_ORDER = ("add_any_order", "max_or_nan", "min_or_nan")

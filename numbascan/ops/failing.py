@@ -15,8 +15,8 @@ from . import dims
 from .card import Card, weak_bounds
 from .lowering import Contract, Elementwise, Fold
 
-ALWAYS_THERE = frozenset(("transpose", "squeeze", "copied", "linked", "zero_grad", "disconnected_grad", "dim"))
-"""Views of which no operand can be wrong, once they are made."""
+ALWAYS_THERE = frozenset(("transpose", "squeeze", "copied", "linked", "zero_grad", "disconnected_grad", "dim", "turned"))
+"""Views, and the transpose in memory, of which no operand can be wrong, once they are made."""
 
 
 def may_raise(node: Node) -> bool:

@@ -182,8 +182,10 @@ class Fold:
 class Contract:
     """A sum of products of two operands. Attribute `labels` = (labels of a, labels of b, labels of the result), each a tuple of ints.
 
-    A label in both operands but not in the result is summed over. No label twice in one operand.
+    A label in both operands but not in the result is summed over. No label twice in one operand. `labels`: where there is no attribute.
     """
+
+    labels: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] | None = None
 
 
 class ScalarCode(Protocol):
@@ -247,7 +249,7 @@ class Library:
     dtypes: Callable[..., tuple[str, ...]] | None = None  # of the operands as handed over; default: as they are
     scalar: ScalarRoutine | None = None  # instead of the call, for matrices of few rows and short rows
     message: str = ""
-    written_out: Generate | None = None
+    written_out: Generate | Contract | None = None
     is_written_out: Callable[..., bool] = lambda calls_routines, *types: not calls_routines
 
 

@@ -307,6 +307,12 @@ def _dot_by_loops(a: Any, b: Any, result: Any) -> None:
                 result[i, j] += a[i, k] * b[k, j]
 
 
+@helper
+def row_products(out: Any, a: Any, w: Any) -> None:
+    """The product of two matrices, each row by itself."""
+    _dot_by_loops(a, w, out)
+
+
 @in_any_order
 def _dot_of_rows(a: Any, x: Any, result: Any) -> None:
     for i in range(a.shape[0]):

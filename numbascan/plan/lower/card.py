@@ -48,7 +48,7 @@ def lower(scope: Scope, node: Node) -> list[Value]:
         value = lower_fold.lower(scope, node, kind)
     else:
         assert isinstance(kind, Contract)
-        value = lower_contract.lower(scope, node)
+        value = lower_contract.lower(scope, node, kind)
     return [value]
 
 

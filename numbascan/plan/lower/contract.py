@@ -14,7 +14,7 @@ from ...ir.node import Node
 from ...ops.card import Card
 from ...ops.contract import misfit
 from ...ops.elementwise import ADD, MUL, ROUNDED_MUL
-from ...ops.lowering import Elementwise
+from ...ops.lowering import Contract, Elementwise
 from ..builder import Indices
 from ..casts import cast
 from ..storage.placement import Placement, is_small
@@ -29,9 +29,9 @@ _DOT = Template("np.dot({0}, {1})", cost=CALL)
 Labels = tuple[int, ...]
 
 
-def lower(scope: Scope, node: Node) -> Value:
+def lower(scope: Scope, node: Node, kind: Contract) -> Value:
     """The value of a contraction."""
-    labels = node.attr("labels")
+    labels = kind.labels or node.attr("labels")
     assert isinstance(labels, tuple)
     a_labels, b_labels, out_labels = labels
     extents = _extents(scope, node, (a_labels, b_labels))
