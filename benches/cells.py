@@ -1,0 +1,69 @@
+"""Neural cells beside JAX, the same text in both: `python benches/cells.py --jax PYTHON [cell or name …]`; names as in cells_data.py.
+
+Both have one core, and must give the same numbers to 1e-6. They take turns; what counts is the median of the ratios, and for a first call
+the processor's seconds without a cache on the disk.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from cells_data import CELLS, names
+from peers import Worker, results_of
+from timing import same
+
+MODULES = {"numbascan": "cells_ours", "JAX": "cells_in_jax"}
+
+
+def measured(name: str, workers: dict[str, Worker], rounds: int, seconds: float) -> dict[str, Any]:
+    """Microseconds of a run and seconds of the first call of both, and the median ratio of our time to JAX's."""
+    results, faults = results_of(name, workers)
+    if faults or not same(*results.values()):
+        raise SystemExit(f"{name}: {faults or 'other numbers'}")
+    first = {candidate: worker.ask(cpu=True)["cpu"] for candidate, worker in workers.items()}
+    turns = [{candidate: worker.ask(time=seconds)["best"] for candidate, worker in workers.items()} for _ in range(rounds)]
+    return {
+        "name": name,
+        "us": {candidate: statistics.median(turn[candidate] for turn in turns) * 1e6 for candidate in workers},
+        "ratio": statistics.median(turn["numbascan"] / turn["JAX"] for turn in turns),
+        "first_s": first,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", help=f"cells ({', '.join(CELLS)}) or whole names; all if none")
+    parser.add_argument("--jax", required=True, help="the Python of an environment with JAX")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=0.1, help="of runs of one candidate per round")
+    parser.add_argument("--json", type=Path, help="write the figures there too")
+    chosen = parser.parse_args()
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    rows = []
+    with tempfile.TemporaryDirectory() as empty:
+        os.environ |= {"NUMBASCAN_CACHE_DIR": empty, "JAX_ENABLE_COMPILATION_CACHE": "false", "OPENBLAS_NUM_THREADS": "1"}
+        workers = {candidate: Worker({"JAX": chosen.jax}.get(candidate, sys.executable), module) for candidate, module in MODULES.items()}
+        print(f"{'cell':<28}{'ours us':>10}{'JAX us':>10}{'ratio':>7}{'first call s':>14}{'JAX s':>7}")
+        for name in [one for asked in chosen.names or CELLS for one in (names((asked,)) if asked in CELLS else [asked])]:
+            row = measured(name, workers, chosen.rounds, chosen.seconds)
+            rows.append(row)
+            us, first = row["us"], row["first_s"]
+            print(
+                f"{name:<28}{us['numbascan']:>10.0f}{us['JAX']:>10.0f}{row['ratio']:>7.2f}{first['numbascan']:>14.2f}{first['JAX']:>7.2f}",
+                flush=True,
+            )
+    if chosen.json:
+        chosen.json.write_text(
+            json.dumps({"versions": {k: worker.versions for k, worker in workers.items()}, "rows": rows}, indent=1) + "\n"
+        )
+
+
+if __name__ == "__main__":
+    main()
