@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from ..ir.node import Node
 from ..ops.algebra import call, terms_of, unchecked
 from ..ops.card import Card
+from ..ops.contract import labels_of
 from ..ops.lowering import Contract
 from ..ops.reshape import reshaped
 from .row_shapes import has_one_shape
@@ -42,12 +43,14 @@ def _flat(rows: Node, count: int) -> Node:
     return reshaped(rows, (-1, *(("dim", axis) for axis in range(1 + count, rows.type.rank)))) if count else rows
 
 
-def split_products(contribution: Node, fixed: Collection[Node]) -> tuple[list[Node], list[ProductTerm]]:
-    """(other terms, products) whose sum is what a step contributes. `fixed`: the inputs of the step that do not change."""
+def split_products(contribution: Node, fixed: Collection[Node], in_blocks: bool = False) -> tuple[list[Node], list[ProductTerm]]:
+    """(other terms, products) whose sum is what a step contributes. `fixed`: the inputs of the step that do not change. `in_blocks`: a step
+    does so much that its products of matrices are large already.
+    """
     others: list[Node] = []
     products: list[ProductTerm] = []
     for node in terms_of(contribution):
-        if _is_outer(node) and all(has_one_shape(factor, fixed) for factor in node.inputs):
+        if _is_outer(node) and not (in_blocks and _sums(node)) and all(has_one_shape(factor, fixed) for factor in node.inputs):
             labels = node.attr("labels")
             assert isinstance(labels, tuple)
             products.append(ProductTerm(node.inputs[0], node.inputs[1], labels))
@@ -59,6 +62,12 @@ def split_products(contribution: Node, fixed: Collection[Node]) -> tuple[list[No
 def factors_of(contribution: Node, fixed: Collection[Node]) -> list[Node]:
     """The factors of the products in a contribution, without checks around them; equal ones are repeated."""
     return [unchecked(factor) for product in split_products(contribution, fixed)[1] for factor in (product.a, product.b)]
+
+
+def _sums(node: Node) -> bool:
+    """Is an axis of both factors summed over?"""
+    a, b, out = labels_of(node)
+    return not set(a) & set(b) <= set(out)
 
 
 def _is_outer(node: Node) -> bool:

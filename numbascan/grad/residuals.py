@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from ..ir.graph import toposort
-from ..ir.node import ITEM, Node
+from ..ir.loop_node import SCAN
+from ..ir.node import CONSTANT, ITEM, Node
 from ..ops.card import Card
 from ..ops.contract import multiplications
 from ..ops.dims import DIM
@@ -32,6 +33,23 @@ def residuals(
         value, parts = join
         values = [*(node for node in values if node not in parts), value]
     return values
+
+
+def rows_of_loops(backward: Sequence[Node], inputs: Collection[Node]) -> list[Node]:
+    """The results of loops in the forward step that the backward step reads: they need not run again. `inputs`: of the forward step.
+
+    For steps of which all have the same shapes, as blocks of lanes.
+    """
+    forward: set[Node] = set(inputs)
+    for node in toposort(backward):
+        if node.inputs and forward.issuperset(parent for parent in node.inputs if parent.op is not CONSTANT):
+            forward.add(node)
+    results = set(filter(_is_of_loop, forward))
+    return [node for node in toposort(backward, stop=results) if node in results]
+
+
+def _is_of_loop(node: Node) -> bool:
+    return len(node.types) == 1 and (node.inputs[0] if node.op is ITEM else node).op is SCAN
 
 
 def parts_of_rows(

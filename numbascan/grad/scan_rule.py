@@ -21,7 +21,7 @@ from dataclasses import replace
 from ..ir.graph import substitute, toposort
 from ..ir.loop_node import loop_spec, scan_node
 from ..ir.node import CONSTANT, Node, constant, new_input, outputs_of
-from ..ir.ports import Carry, LoopSpec, MitMot, NonSeq, Seq, Trace, row_of
+from ..ir.ports import IN_BLOCKS, Carry, LoopSpec, MitMot, NonSeq, Seq, Trace, row_of
 from ..ir.respecialise import settled
 from ..ops.algebra import (
     add,
@@ -52,7 +52,7 @@ from .mit_mots import buffered_cotangents
 from .product_order import in_cheap_order
 from .products import ProductTerm, factors_of, split_products
 from .recurrence import Recurrence, with_untouched
-from .residuals import parts_of_rows, residuals
+from .residuals import parts_of_rows, residuals, rows_of_loops
 from .reverse import drawn_writes, over_all_steps, reaching, refuse_drawn
 from .row_shapes import as_row
 from .rules import no_derivative
@@ -165,7 +165,9 @@ class _Backward:
         # What the backward step reads is settled before anything is made of it: rows that states store anyway, then residuals. Products
         # are reordered with these as leaves, and only then is it known which other values it reads (`used`), which the ports below ask.
         self.stored = self._stored_writes(list(step.values()))
-        traced = residuals(list(step.values()), self._writes(), self.spec.inner_inputs(), self.stored, self.fixed)
+        inner = rows_of_loops(list(step.values()), self.spec.inner_inputs()) if (IN_BLOCKS, True) in self.spec.notes else []
+        traced = residuals(list(step.values()), self._writes(), self.spec.inner_inputs(), [*self.stored, *inner], self.fixed)
+        traced += inner
         step = dict(zip(step, in_cheap_order(step.values(), [*traced, *self.stored]), strict=True))
         rows = [read for one in self.recurrences for read in one.reads]
         parts = parts_of_rows(list(step.values()), self._writes(), rows, {*traced, *self.stored}, self.fixed)
@@ -299,7 +301,7 @@ class _Backward:
         for port in self.spec.non_seqs:
             if port.read not in step:
                 continue
-            others, products = split_products(step[port.read], self.fixed)
+            others, products = split_products(step[port.read], self.fixed, (IN_BLOCKS, True) in self.spec.notes)
             self.products[port.read] = [(product, *self._factors(product, port.read)) for product in products]
             if others:
                 zeros = zeros_like(port.outer)

@@ -1,7 +1,8 @@
 """ScanMerge: fusion of loops that run equally many steps and are independent of each other, where it pays.
 
-It pays where they have a recurrence in common: the value of a cost, its gradient and its tangent all run through the same states. It also
-pays where steps work on a few numbers: while one recurrence waits for its result the other goes on, and rows read by both are loaded once.
+It pays where they have a recurrence in common, or lanes a loop: the value of a cost, its gradient and its tangent all run through the same
+states. It also pays where steps work on a few numbers: while one recurrence waits for its result the other goes on, and rows read by both
+are loaded once.
 
 Arithmetic: none is made.
 
@@ -48,12 +49,23 @@ def _may_merge(a: LoopSpec, b: LoopSpec) -> bool:
     """
     if a.n_steps is not b.n_steps or (a.until is None) != (b.until is None) or a.notes != b.notes or a.mit_mots or b.mit_mots:
         return False
-    return _share(a, b) or _are_small(a, b)
+    return _share(a, b) or _are_small(a, b) or _read_one_sequence(a, b)
 
 
 def _share(a: LoopSpec, b: LoopSpec) -> bool:
     """True if a recurrence of one loop starts equal to one of the other."""
     return not {start_of(port) for port in recurrent(a)}.isdisjoint({start_of(port) for port in recurrent(b)})
+
+
+def _read_one_sequence(a: LoopSpec, b: LoopSpec) -> bool:
+    """True if both are lanes with loops, and read a sequence in common: they may have such a loop in common."""
+    are_lanes = not a.waits and not b.waits and _n_loops(a.inner_outputs()) > 0 and _n_loops(b.inner_outputs()) > 0
+    return are_lanes and not {seq.outer for seq in a.seqs}.isdisjoint({seq.outer for seq in b.seqs})
+
+
+def _n_loops(outputs: Sequence[Node]) -> int:
+    """How many loops a graph has."""
+    return sum(node.op is SCAN for node in toposort(outputs))
 
 
 def _are_small(a: LoopSpec, b: LoopSpec) -> bool:
@@ -77,7 +89,10 @@ def _merged(a: Node, b: Node) -> dict[Node, Sequence[Node]] | None:
         name=one.name if one.name == other.name else f"{one.name}_{other.name}",
     )
     less, places = merged_ports(both)
-    if len(recurrent(less)) == len(recurrent(both)) and not _are_small(one, other):
+    if not both.waits:
+        less = less.with_inner(less.inner_inputs(), merge_scans(less.inner_outputs()))
+    is_less = _n_loops(less.inner_outputs()) < _n_loops(one.inner_outputs()) + _n_loops(other.inner_outputs())
+    if len(recurrent(less)) == len(recurrent(both)) and not is_less and not _are_small(one, other):
         return None
     if less.until is not None and less.traces[places[len(both.states) + len(both.traces) - 1] - len(less.states)].write is not less.until:
         return None

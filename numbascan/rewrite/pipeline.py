@@ -12,6 +12,7 @@ from ..modes import REWRITES
 from ..ops.control import IF_ELSE, with_bodies
 from .choose_parts import choose_parts
 from .factor_once import factor_once
+from .lane_blocks import lane_blocks
 from .merge_inouts import merge_inouts
 from .merge_scans import merge_scans
 from .one_step import one_step
@@ -45,7 +46,7 @@ PASSES: tuple[Pass, ...] = (
     remove_unused,
 )
 
-REWRITES.update(dict.fromkeys(rewrite.__name__ for rewrite in PASSES))
+REWRITES.update(dict.fromkeys([lane_blocks.__name__, *(rewrite.__name__ for rewrite in PASSES)]))  # lanes go into blocks as they are traced
 
 MOVING = tuple(name for name in REWRITES if name != push_out_non_seq.__name__)
 """The rewrites that may change the results of steps, or their loops. `check_finite` goes without: it reports results as written."""

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from ..ir.graph import toposort, users
 from ..ir.loop_node import SCAN, loop_spec
 from ..ir.node import Node, outputs_of
-from ..ir.ports import Carry, LoopSpec, State, Trace
+from ..ir.ports import IN_BLOCKS, Carry, LoopSpec, State, Trace
 from ..ops.algebra import broadcast_to, call, cast, dims_of, indexed, total
 from ..ops.index_entries import FULL
 from ..ops.reshape import reshaped
@@ -76,6 +76,8 @@ def _first_change(outputs: Sequence[Node]) -> Change | None:
         if loop.op is not SCAN or not any(port.write.op.name in SUMS for port in recurrent(loop_spec(loop))):
             continue
         spec, results = loop_spec(loop).opened(), outputs_of(loop)
+        if (IN_BLOCKS, True) in spec.notes:
+            continue
         own = [*results[: len(spec.states)], *results[len(results) - len(spec.carries) :]]
         for port, result in zip(recurrent(spec), own, strict=True):
             ends = [] if result in outputs else [one for one in readers.get(result, []) if one.op.name != "dim"]

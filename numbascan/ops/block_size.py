@@ -1,0 +1,45 @@
+"""How many lanes stand in a block: all blocks are alike, so it divides their number."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..ir.node import Node
+from ..types import TensorType
+from .card import Card, apply, register
+from .elementwise import compiled
+from .lowering import Elementwise
+
+
+def dividing(n: int) -> int:
+    """The greatest divisor of a number of lanes up to 64, of which rows lie in the caches; 1 for no lanes.
+
+    >>> [dividing(n) for n in (0, 7, 64, 100, 254, 257)]
+    [1, 7, 64, 50, 2, 1]
+    """
+    size = 1
+    for divisor in range(2, min(n, 64) + 1):
+        if n % divisor == 0:
+            size = divisor
+    return size
+
+
+_DIVIDING = compiled(dividing)
+
+
+def block_size(n: Node) -> Node:
+    """The number of lanes in a block, which only the run knows: all numbers of lanes run the same code."""
+    return apply(BLOCK_SIZE, n)
+
+
+BLOCK_SIZE = register(
+    Card(
+        "block_size",
+        lambda n: np.int64(dividing(int(n))),
+        lambda n: TensorType("int64", (), weak=True),
+        Elementwise(lambda *types: ("int64", "int64"), lambda *loop: _DIVIDING),
+        samples=lambda: [((np.int64(n),), {}) for n in (0, 1, 254)],
+        no_gradient="a number of lanes is an integer",
+        folds=False,
+    )
+)
