@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from cells_data import CELLS, names
+from cells_data import CELLS, FORMS, KINDS, names
 from peers import Worker, results_of
 from timing import same
 
@@ -35,6 +35,22 @@ def measured(name: str, workers: dict[str, Worker], rounds: int, seconds: float)
         "ratio": statistics.median(turn["numbascan"] / turn["JAX"] for turn in turns),
         "first_s": first,
     }
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """The rows as Markdown, for docs/performance.md: JAX's time over ours, and seconds of the first call of the gradient."""
+    found = {row["name"]: row for row in rows}
+    lines = [
+        "| cell, units x series | value, `vmap` | gradient, `vmap` | value, state | gradient, state | first call, ours | JAX |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for cell in dict.fromkeys(name.rsplit("-", 2)[0] for name in found):
+        kinds = [f"{cell}-{form}-{kind}" for form in FORMS for kind in KINDS]
+        if found.keys() >= set(kinds):
+            ratios = " | ".join(f"{1 / found[name]['ratio']:.2f}" for name in kinds)
+            first = found[kinds[1]]["first_s"]
+            lines.append(f"| {cell.replace('-', ', ')} | {ratios} | {first['numbascan']:.1f} | {first['JAX']:.1f} |")
+    return "\n".join(lines)
 
 
 def main() -> None:
@@ -59,6 +75,7 @@ def main() -> None:
                 f"{name:<28}{us['numbascan']:>10.0f}{us['JAX']:>10.0f}{row['ratio']:>7.2f}{first['numbascan']:>14.2f}{first['JAX']:>7.2f}",
                 flush=True,
             )
+    print(table(rows))
     if chosen.json:
         chosen.json.write_text(
             json.dumps({"versions": {k: worker.versions for k, worker in workers.items()}, "rows": rows}, indent=1) + "\n"

@@ -90,9 +90,20 @@ def _result_dims(view: Operands) -> Indices:
     asked = _asked(view)
     if -1 not in asked:
         return asked
-    ins, others = view.dims(0), tuple(dim for dim in asked if dim != -1)
-    rest = quotient(ins, others)
-    return tuple((floor_div(product(ins), product(others)) if rest is None else rest) if dim == -1 else dim for dim in asked)
+    rest = quotient(view.dims(0), tuple(dim for dim in asked if dim != -1))
+    if rest is None:
+        size, taken = _but_own(view, asked)
+        rest = floor_div(size, taken)
+    return tuple(rest if dim == -1 else dim for dim in asked)
+
+
+def _but_own(view: Operands, asked: Indices) -> tuple[Index, Index]:
+    """How many elements there are, and how many are asked for but for -1, for each place in the dimensions that stay as they are."""
+    shape, left = view.attrs["shape"], dict(enumerate(view.dims(0)))
+    others = [
+        dim for entry, dim in zip(shape, asked, strict=True) if dim != -1 and not (_is_dim(entry) and left.pop(entry[1], None) is not None)
+    ]
+    return product(left.values()), product(others)
 
 
 def _checked_dims(view: Operands) -> Indices:
@@ -105,7 +116,7 @@ def _checked_dims(view: Operands) -> Indices:
     message = f"np.reshape: an array of {{0}} elements does not fit the shape {_show(shape)}, whose known part has {{1}}"
     if -1 in shape and rest is None:
         view.check(compare("!=", taken, 0), "ValueError", message, size, taken)
-        view.check(compare("==", mod(size, taken), 0), "ValueError", message, size, taken)
+        view.check(compare("==", mod(*_but_own(view, asked)), 0), "ValueError", message, size, taken)
     elif -1 not in shape and rest != 1:
         must_equal(view, size, taken, message)
     return _result_dims(view)

@@ -86,8 +86,10 @@ def named(group: str, name: str, kernels: list[Any], known: Texts) -> None:
 
 
 def of_benches() -> Texts:
-    """Workloads and their gradients, and the loops at which others fall off a cliff."""
+    """Workloads and their gradients, the loops at which others fall off a cliff, and neural cells in lanes."""
     with _importing(ROOT / "benches"):
+        import cells_data
+        import cells_ours
         import cliffs
         import data
         import ours
@@ -99,6 +101,10 @@ def of_benches() -> Texts:
         with recorded() as kernels, contextlib.suppress(Recorded):
             ours.call(name, data.inputs(name))()
         named("benches", name, kernels, known)
+    for name in (f"{cell}-32x32-vmap-grad" for cell in cells_data.CELLS):
+        with recorded() as kernels, contextlib.suppress(Recorded):
+            cells_ours.call(name, cells_data.inputs(name))()
+        named("benches", f"cells {name}", kernels, known)
     for name, (function, arguments) in {**patterns, **gradients}.items():
         with recorded() as kernels, contextlib.suppress(Recorded):
             ns.jit(function)(*arguments)
