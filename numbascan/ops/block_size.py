@@ -20,7 +20,7 @@ def dividing(n: int) -> int:
     [1, 7, 8, 10, 2, 1]
     """
     size = 1
-    for divisor in range(2, min(n, 16) + 1):
+    for divisor in range(2, max(min(n, 16), 1) + 1):
         if n % divisor == 0:
             size = divisor
             if divisor == 8:
@@ -39,7 +39,7 @@ def block_size(n: Node) -> Node:
 BLOCK_SIZE = register(
     Card(
         "block_size",
-        lambda n: np.int64(dividing(int(n))),
+        np.vectorize(dividing, otypes=["int64"]),
         lambda n: TensorType("int64", (), weak=True),
         Elementwise(lambda *types: ("int64", "int64"), lambda *loop: _DIVIDING),
         samples=lambda: [((np.int64(n),), {}) for n in (0, 1, 254)],
