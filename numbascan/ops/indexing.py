@@ -224,7 +224,7 @@ class _Writer:
         return size is not None and size <= FEW and not is_fixed
 
     def element(self, index: Indices) -> Expr:
-        """An element of the result, for a region without arrays and new axes: the test if it lies inside chooses its value."""
+        """An element of the result, for a region without arrays and new axes: the new value inside, that of x outside."""
         inside: list[Expr] = []
         values: list[Index] = []
         for (entry, result_axis, axis, _), one in zip(self.region.axes(), self.region.ranges(), strict=True):
