@@ -53,7 +53,7 @@ class Operands(Protocol):
         ...
 
     def scalar(self, k: int) -> Index:
-        """Operand k, a scalar integer, as index arithmetic (an int where it is constant). A number beyond int64 becomes the greatest of int64."""
+        """Operand k, a scalar integer, as index arithmetic (an int where it is constant). One beyond int64 becomes the greatest int64."""
         ...
 
     def check(self, condition: Expr, error: str, message: str, *numbers: Index) -> None:
@@ -96,7 +96,7 @@ class View:
     `keeps_order`: each element is there once, in the operand's order. `repeats`: an element may be read several times.
     `renames`: a dimension may differ from the operand's if there is no element.
     `summed`: the passes that are written instead if the dimensions ask for sums, as only they tell.
-    `depth`: the number of operations that it counts for in an expression. An index that names i thrice is 27 times as long behind two others.
+    `depth`: the operations that it counts for in an expression. An index that names i thrice is 27 times as long behind two others.
     """
 
     dims: Dims
@@ -113,7 +113,7 @@ class View:
 class Generate:
     """out[i] = element(i), computed where it is read.
 
-    `from_operand`: the element is one of operand 0, or another value if there is none. It is stored where loops would ask that at every read.
+    `from_operand`: it is one of operand 0, or another value if there is none. It is stored where loops would ask that at every read.
     """
 
     dims: Dims
@@ -182,7 +182,7 @@ class Fold:
 class Contract:
     """A sum of products of two operands. Attribute `labels` = (labels of a, labels of b, labels of the result), each a tuple of ints.
 
-    A label in both operands but not in the result is summed over. No label stands twice in one operand. `labels`: used if there is no attribute.
+    A label in both operands but not in the result is summed over. No label is twice in one operand. `labels`: if there is no attribute.
     """
 
     labels: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] | None = None

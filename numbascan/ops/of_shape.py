@@ -1,4 +1,4 @@
-"""A value that must have a given shape, as a derivative given by the user must have the shape of its variable."""
+"""A value that must have a given shape, as a derivative given by the user must have that of what it belongs to."""
 
 from __future__ import annotations
 
