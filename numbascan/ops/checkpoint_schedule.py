@@ -36,7 +36,7 @@ def binomial_split(steps: int, states: int) -> int:
 
 
 def _repetitions(steps: int, states: int) -> int:
-    """The number of times that a step is run forward at most."""
+    """The greatest number of times that a step is run forward."""
     r = 0
     while comb(states + r, states) < steps:
         r += 1

@@ -77,7 +77,7 @@ def dim_node(node: Node, axis: int, by_size: bool = False) -> Node:
     So a value that is only measured need not be computed. The search stops at a variable that a user holds: it may become an input, or be
     replaced. The graph of a function has no such variables; when it is closed, dimensions are asked again (`DIM`).
 
-    by_size: only for comparing: the dimension of a value brought to a size is that size. It may be negative, an error only at that value.
+    by_size: only for comparing: a value brought to a size has that size. It may be negative, an error only if the value is computed.
     """
     return _asked_behind(node, axis, by_size)
 
@@ -223,7 +223,7 @@ class _Measured:
 
 
 def _of_initial(node: Node, axis: int) -> list[tuple[Node, int]]:
-    """The initial value, and its axis, that a state or carry has a dimension from: both keep their shape. None for other nodes."""
+    """The initial value of a state or carry, and the axis of a dimension in it: both keep their shape. None for other nodes."""
     result = _loop_of(node)
     if result is None:
         return []

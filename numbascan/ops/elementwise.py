@@ -101,7 +101,7 @@ HELPERS: dict[str, Helper] = {}
 
 
 def in_lanes(name: str) -> str:
-    """The name of the helper's form for lanes, whose bits are the same in every lane."""
+    """The helper of that name whose bits are the same in every lane."""
     return f"{name}_in_lanes"
 
 

@@ -16,7 +16,7 @@ from .card import Card, weak_bounds
 from .lowering import Contract, Elementwise, Fold
 
 ALWAYS_THERE = frozenset(("transpose", "squeeze", "copied", "linked", "zero_grad", "disconnected_grad", "dim", "turned"))
-"""Views, and the transpose in memory, that fit every operand once they are made."""
+"""Views, and the transpose in memory, whose operands cannot be wrong once they are made."""
 
 
 def may_raise(node: Node) -> bool:

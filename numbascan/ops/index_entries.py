@@ -129,7 +129,10 @@ def _backwards(start: Any, stop: Any, step: int, n: Index) -> Range:
 
 
 def _run_step(start: Any, stop: Any, step: Expr, n: Index) -> Range:
-    """The range of a slice whose direction only the run knows. A step beyond the axis is cut to its length + 1: both take one element."""
+    """The range of a slice whose direction only the run knows.
+
+    A step beyond the axis is cut to its length + 1: it takes one element all the same, and sums with it stay in the range of int64.
+    """
     farthest = add(n, 1)
     pace = greatest(least(step, farthest), sub(0, farthest))
     is_up = compare(">", pace, 0)

@@ -194,7 +194,7 @@ def _sign_and_log(code: ScalarCode, factors: Factors) -> Sequence[Elements]:
 
 
 def _determinant(code: ScalarCode, factors: Factors) -> Sequence[Elements]:
-    """The product of pivots. If part of it may overflow or lose digits, which the whole need not, by logarithms as in NumPy."""
+    """The product of pivots. If a partial product may overflow or lose digits, though the whole does not, by logarithms as in NumPy."""
     first, *others = factors.pivots
     if not others:
         return [{(): first}]
