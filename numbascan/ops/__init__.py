@@ -1,4 +1,4 @@
-"""One card per op: what it is called, its type and value, its derivatives, and how it becomes loops.
+"""One card per op: its name, type, value, derivatives, and lowering to loops.
 
-Imports `ir/` and the files beside this folder. Everybody else reads the cards, and `emit/runtime/` compiles the functions written on them.
+Imports `ir/` and the files beside this folder. Other folders read the cards; `emit/runtime/` compiles the functions written beside them.
 """

@@ -1,6 +1,6 @@
-"""Nodes combined into nodes: the words in which derivatives are written, on cards and in `grad/`.
+"""Functions from nodes to nodes, in which derivatives are written: on cards and in `grad/`.
 
-Operands are nodes or numbers; numbers are weak. Cards are found by name, so that every file of cards can use these.
+Operands are nodes or numbers; numbers are weak. Cards are looked up by name, so that every file of cards can import this one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Operand = Node | complex | float | int
 
 
 def node_of(value: Operand) -> Node:
-    """A node as it is; a number as a weak constant, as in the user's own expressions."""
+    """A node itself; a number as a weak constant, as in the user's own expressions."""
     if isinstance(value, Node):
         return value
     dtype = "int64" if isinstance(value, int) else "float64" if isinstance(value, float) else "complex128"
@@ -33,7 +33,7 @@ def call(name: str, *operands: Operand, **attrs: Any) -> Node:
 
 
 def _sized(name: str, arrays: tuple[Node, ...], nest: Any, **others: Any) -> Node:
-    """The sized card of that name applied to arrays; `nest` is its attribute with nodes in the places of holes."""
+    """The sized card of that name applied to arrays; `nest` is its attribute, with nodes in place of holes."""
     card = card_named(name)
     assert isinstance(card, SizedCard)
     return sized(card, arrays, nest, **others)
@@ -88,7 +88,7 @@ def conj(a: Node) -> Node:
 
 
 def cast(a: Node, dtype: str) -> Node:
-    """`a` in a dtype, strong; of a complex value made real, the real part."""
+    """`a` cast to a strong dtype. A complex value cast to a real dtype gives its real part."""
     if a.type.dtype == dtype and not a.type.weak:
         return a
     if a.type.kind == "c" and not dtype.startswith("complex"):
@@ -98,13 +98,13 @@ def cast(a: Node, dtype: str) -> Node:
 
 
 def total(terms: Sequence[Node | None]) -> Node | None:
-    """The sum of the terms that are there; None where none is."""
+    """The sum of the terms that are not None; None if all are."""
     there = [term for term in terms if term is not None]
     return reduce(add, there) if there else None
 
 
 def terms_of(node: Node) -> list[Node]:
-    """The terms, from left to right, of a sum of values of one type."""
+    """The terms of a sum of values of one type, from left to right."""
     return leaves(node, lambda one: one.op.name == "add" and all(parent.type == one.type for parent in one.inputs))
 
 
@@ -112,12 +112,12 @@ def terms_of(node: Node) -> list[Node]:
 
 
 def dims_of(x: Node) -> tuple[Node, ...]:
-    """The dimensions of `x` as nodes: Python numbers where fixed, else asked of the value that has them first."""
+    """The dimensions of `x` as nodes: weak constants where fixed, else those of the earliest value that has them."""
     return tuple(dim_node(x, axis) for axis in range(x.type.rank))
 
 
 def broadcast_to(x: Node, dims: Sequence[Node | int]) -> Node:
-    """`x` broadcast to a shape; itself where it has it."""
+    """`x` broadcast to a shape; `x` itself if it has that shape."""
     nodes = tuple(node_of(dim) for dim in dims)
     if same_dims(x, nodes):
         return x
@@ -125,19 +125,19 @@ def broadcast_to(x: Node, dims: Sequence[Node | int]) -> Node:
 
 
 def is_check(x: Node) -> bool:
-    """Is `x` its operand, checked for its dimensions? Open dimensions that meet are equal."""
+    """True if `x` is its operand, checked for its dimensions. Open dimensions that meet are equal."""
     return isinstance(x.op, SizedCard) and x.op.resizes and x.type.shape == x.inputs[0].type.shape
 
 
 def unchecked(x: Node) -> Node:
-    """What `x` is, without checks of its dimensions."""
+    """`x` without checks of its dimensions."""
     while is_check(x):
         x = x.inputs[0]
     return x
 
 
 def same_dims(x: Node, dims: Sequence[Node]) -> bool:
-    """Has `x` that shape for sure?"""
+    """True if `x` is known to have these dimensions."""
     return x.type.rank == len(dims) and all(_is_same(x, axis, dim) for axis, dim in enumerate(dims))
 
 
@@ -149,7 +149,7 @@ def _is_same(x: Node, axis: int, dim: Node) -> bool:
 
 
 def full_like(x: Node, value: complex, dtype: str | None = None) -> Node:
-    """One value everywhere, in the shape of `x`, and its dtype unless another is given."""
+    """An array of one value, with the shape of `x`, and its dtype unless another is given."""
     return broadcast_to(constant(value, dtype or x.type.dtype), dims_of(x))
 
 
@@ -159,12 +159,12 @@ def zeros_like(x: Node) -> Node:
 
 
 def is_zero(x: Node) -> bool:
-    """Is it a constant 0, or one broadcast?"""
+    """True if `x` is a constant 0, or one broadcast."""
     return _is_everywhere(x, 0)
 
 
 def is_one(x: Node) -> bool:
-    """Is it a constant 1, or one broadcast?"""
+    """True if `x` is a constant 1, or one broadcast."""
     return _is_everywhere(x, 1)
 
 
@@ -206,12 +206,12 @@ def flip(x: Node) -> Node:
 
 
 def rows(x: Node, start: Operand | None = None, stop: Operand | None = None) -> Node:
-    """`x[start:stop]`; bounds may be known to the run only."""
+    """`x[start:stop]`; the bounds may be known only to the run."""
     return indexed(x, (((start, stop, None)),))
 
 
 def indexed(x: Node, spec: tuple[Any, ...]) -> Node:
-    """`x[spec]`, an entry per axis as spec.py says, with nodes where only the run knows."""
+    """`x[spec]`, with entries as in `index_entries.py`, and nodes where only the run knows."""
     return _sized("index", (x,), spec)
 
 
@@ -221,23 +221,23 @@ def incremented(x: Node, y: Node, spec: tuple[Any, ...]) -> Node:
 
 
 def concatenate(arrays: Sequence[Node], axis: int = 0) -> Node:
-    """Arrays end to end."""
+    """The arrays joined along an axis."""
     return arrays[0] if len(arrays) == 1 else call("concatenate", *arrays, axis=axis)
 
 
 def matmul(a: Node, b: Node) -> Node:
-    """The product of matrices, or of stacks of these with equal leading axes."""
+    """The product of matrices, or of stacks of matrices with equal leading axes."""
     lead = tuple(range(3, a.type.rank + 1))
     return call("contract", a, b, labels=((*lead, 0, 1), (*lead, 1, 2), (*lead, 0, 2)))
 
 
 def sum_to(x: Node, like: Node) -> Node:
-    """`x` summed over the axes along which `like` was broadcast to its shape. The cotangent of a broadcast."""
+    """`x` summed to the shape of `like`, which was broadcast to that of `x`: the cotangent of a broadcast."""
     return summed_to(x, dims_of(like))
 
 
 def summed_to(x: Node, dims: Sequence[Node | int]) -> Node:
-    """`x` summed over leading axes that `dims` lacks, and over those that have length 1 there."""
+    """`x` summed over the leading axes that `dims` lacks, and over the axes of length 1 in `dims`."""
     shape = tuple(node_of(dim) for dim in dims)
     if is_zero(x):
         return broadcast_to(constant(0, x.type.dtype), shape)
@@ -249,19 +249,19 @@ def summed_to(x: Node, dims: Sequence[Node | int]) -> Node:
 
 
 def is_float(type_: TensorType) -> bool:
-    """Has the type derivatives: is it real or complex?"""
+    """True if the type has derivatives: if it is real or complex."""
     return type_.kind in "fc"
 
 
 def known_as(x: Node, like: Node) -> Node:
-    """`x`, which has the shape of `like`, with every dimension in its type that the type of `like` has."""
+    """`x` with the known dimensions of `like` in its type. Both must have the same shape."""
     places = zip(x.type.shape, like.type.shape, dims_of(x), strict=True)
     dims = [here if known is None or mine is not None else node_of(known) for mine, known, here in places]
     return broadcast_to(x, dims)
 
 
 def taken(x: Node, spec: tuple[Any, ...]) -> Node:
-    """`x[spec]`; arrays of positions may stand in it."""
+    """`x[spec]`, where `spec` may hold arrays of positions."""
     has_arrays = any(isinstance(entry, Node) and entry.type.rank for entry in spec)
     return _sized("gather" if has_arrays else "index", (x,), spec) if spec else x
 
@@ -272,19 +272,19 @@ def written(x: Node, y: Operand, spec: tuple[Any, ...]) -> Node:
 
 
 def counted(n: Operand) -> Node:
-    """The integers from 0 up to, not including, n."""
+    """The integers from 0 to n - 1."""
     return _sized("arange", (constant(0, "int64"), constant(1, "int64")), (node_of(n),), dtype="int64")
 
 
 def along_last(x: Node, places: Node) -> tuple[Node, ...]:
-    """What stands between the brackets of `x[…]` to take `places` along the last axis, and every place along the others."""
+    """The index that takes `places` along the last axis of `x`, and every place along the others."""
     last, dims = x.type.rank - 1, dims_of(x)
     others = (expand(counted(dims[k]), [axis for axis in range(last + 1) if axis != k]) for k in range(last))
     return *others, places
 
 
 def on_axis(entry: Any, axis: int) -> tuple[Any, ...]:
-    """The index with `entry` on one axis, whole axes before it."""
+    """The index with `entry` on one axis, and whole axes before it."""
     return (*((None, None, None),) * axis, entry)
 
 

@@ -1,4 +1,4 @@
-"""How many lanes stand in a block: all blocks are alike, so it divides their number."""
+"""The number of lanes in a block. All blocks have the same number, so it divides the number of lanes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _DIVIDING = compiled(dividing)
 
 
 def block_size(n: Node) -> Node:
-    """The number of lanes in a block, which only the run knows: all numbers of lanes run the same code."""
+    """The number of lanes in a block, computed at run time: the same code serves every number of lanes."""
     return apply(BLOCK_SIZE, n)
 
 

@@ -1,7 +1,7 @@
 """Cards: everything about an op in one place.
 
-A card says what an op is called, which functions of NumPy and SciPy (these by name) lead to it, what it gives (`infer`), how NumPy
-computes it (`evaluate`, the oracle), how `plan/` turns it into loops (`lower`), and its derivatives. Tests loop over CARDS.
+A card holds the name of an op, the functions of NumPy and SciPy that lead to it (SciPy's by name), its type (`infer`), its value by NumPy
+(`evaluate`, the oracle), its lowering to loops in `plan/` (`lower`), and its derivatives. Tests loop over CARDS.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..ir.node import Node, Origin, constant, constant_value, make
 from ..types import TensorType, broadcast_shapes
 from .lowering import Elementwise, Lowering
 
-FOLD_LIMIT = 1024  # elements up to which an op on constants is computed while tracing
+FOLD_LIMIT = 1024  # an op on constants of up to this many elements is computed while tracing
 
 Infer = Callable[..., TensorType | tuple[TensorType, ...]]
 
@@ -31,23 +31,24 @@ class Card:
 
     `samples` gives operand tuples and attributes for the tests.
 
-    Derivatives are given in one of these ways; `grad/rules.py` reads them and sees to dtypes and broadcasting.
+    Derivatives are given in one of these ways. `grad/rules.py` reads them, and handles dtypes and broadcasting.
 
-    partials     of an elementwise op: (result, *operands) -> the derivative with respect to each operand, a node or a number, None
-                 where there is none, a Gate where the operand passes only under a condition, a str that says why it is refused
-    linear       operands in which the op is jointly linear: its jvp is the op itself; with a `vjp`
+    partials     of an elementwise op: (result, *operands) -> the derivative with respect to each operand: a node or a number; None
+                 if there is none; a Gate if the operand passes only under a condition; a str, the reason why it is refused
+    linear       the operands in which the op is jointly linear: its jvp is the op itself; a `vjp` goes with it
     vjp          (node, *cotangents of the results, None for zero) -> a cotangent or None per operand
     jvp          (node, *tangents of the operands, None for zero) -> the tangent of the result, or a tuple of these
     no_gradient  the reason why there is no derivative
 
-    Cards with a `summary` are functions of `numbascan.tensor`, made from it: what it gives, its operands, its other names.
+    A card with a `summary` is a function of `numbascan.tensor`: `summary` says what it gives, `operands` names its operands, `aliases`
+    are its other names.
 
-    is_cheap: an elementwise op of one instruction or two, which costs no more than to load a number.
-    folds: whether it is computed while tracing where all operands are known.
-    hint: what generated code calls a result that the user has not named; else it has the name of the op.
-    dim_from: (node, axis) -> the operands, and their axes, that have that dimension of the result.
+    is_cheap: an elementwise op of one or two instructions, which costs no more than a load.
+    folds: the op is computed while tracing if all operands are known.
+    hint: the name in generated code of a result that the user has not named; default: the name of the op.
+    dim_from: (node, axis) -> the operands that have that dimension of the result, each with its axis.
 
-    Complex numbers: a cotangent is what the real pairing Re(sum(w * v)) makes it, without conjugation, as in JAX. The gradient of a real
+    Complex numbers: cotangents w pair with tangents v by Re(sum(w * v)), without conjugation, as in JAX. The gradient of a real
     function of z = x + iy is df/dx - i df/dy; for a holomorphic op the partial is its complex derivative.
     """
 
@@ -82,7 +83,7 @@ class Card:
             PLACE.origin = outer
 
     def rebuilt(self, node: Node, inputs: tuple[Node, ...]) -> Node:
-        """What `rebuild` gives; cards whose inputs are not just operands have their own."""
+        """The node of this card on new inputs. Cards whose inputs are not just operands override it."""
         return apply(self, *inputs, **node.params)
 
     def __repr__(self) -> str:
@@ -94,7 +95,7 @@ class Card:
 
 @dataclass(frozen=True)
 class Gate:
-    """A derivative of 1 where `condition` equals `holds`, elsewhere none at all: not even NaN or infinity come through."""
+    """A derivative of 1 where `condition` equals `holds`, elsewhere no derivative at all: not even NaN or infinity passes."""
 
     condition: Node
     holds: bool = True
@@ -150,7 +151,7 @@ def _folded(card: Card, inputs: tuple[Node, ...], types: tuple[TensorType, ...],
 def evaluate(
     card: Card, types: tuple[TensorType, ...], operand_types: tuple[TensorType, ...], values: list[Any], attrs: dict[str, Any]
 ) -> tuple[Any, ...]:
-    """The card's results by NumPy, in the dtypes that were inferred."""
+    """The card's results by NumPy, in the inferred dtypes."""
     if isinstance(card.lower, Elementwise):
         loop = card.lower.loop(*operand_types)
         for type_, value, dtype in zip(operand_types, values, loop, strict=False):
@@ -164,7 +165,7 @@ def evaluate(
 
 
 def weak_bounds(type_: TensorType, dtype: str) -> tuple[int, int] | None:
-    """Least and greatest of the Python integers that can be taken as `dtype`; None where there is nothing to check."""
+    """The least and the greatest Python integer that fits `dtype`; None if there is nothing to check."""
     if not type_.weak or type_.kind != "i" or dtype == "int64" or np.dtype(dtype).kind not in "iu":
         return None
     info = np.iinfo(dtype)
@@ -181,7 +182,7 @@ _NUMPY = os.path.dirname(os.path.abspath(np.__file__)) + os.sep
 
 
 class _Place(threading.local):
-    """Where the code is that messages speak of. origin: that of a node which is built again, its own. step: what is traced, in words."""
+    """The place in the user's code that messages name. origin: that of a node being rebuilt. step: the step being traced, in words."""
 
     origin: Origin | None = None
     step: str = ""
@@ -191,7 +192,7 @@ PLACE = _Place()
 
 
 def at_line() -> str:
-    """Where the user's code is, for messages: " (file.py, line 3)", or " (file.py, line 3, in the step f of scan 'f')"."""
+    """The place in the user's code, for messages: " (file.py, line 3)", or " (file.py, line 3, in the step f of scan 'f')"."""
     origin = user_line()
     places = [f"{origin[0]}, line {origin[1]}"] if origin else []
     places += [f"in {PLACE.step}"] if PLACE.step else []
@@ -199,7 +200,7 @@ def at_line() -> str:
 
 
 def user_line() -> Origin | None:
-    """File and line of the innermost frame that belongs neither to numbascan nor to a library; of a node that is built again, its own."""
+    """File and line of the innermost frame outside numbascan and libraries; while a node is rebuilt, those of the node."""
     if PLACE.origin is not None:
         return PLACE.origin
     frame: FrameType | None = sys._getframe(1)
@@ -209,12 +210,12 @@ def user_line() -> Origin | None:
 
 
 def is_users(frame: FrameType) -> bool:
-    """Does a frame run code of neither numbascan nor a library?"""
+    """True if a frame runs code of neither numbascan nor a library."""
     if frame.f_code.co_filename.startswith((_PACKAGE, _NUMPY, "numpy/")):  # NumPy's compiled parts have short names
         return False
     return not is_library(frame) and frame.f_globals.get("__name__") != "functools"
 
 
 def is_library(frame: FrameType) -> bool:
-    """Does a frame run code of SciPy or Numba?"""
+    """True if a frame runs code of SciPy or Numba."""
     return str(frame.f_globals.get("__name__")).startswith(("scipy.", "numba."))

@@ -1,4 +1,4 @@
-"""Where checkpoints lie: how many there are, how far apart, and what that costs."""
+"""Checkpoint schedules: the number of stored states, the steps between them, and their cost in forward steps."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from .card import Card, register
 from .elementwise import compiled
 from .lowering import Elementwise
 
-TURNS = "turns"  # the note of a loop over blocks, with its schedule; "ahead": of a run of steps before it
+TURNS = "turns"  # the note of a loop over blocks, with its schedule; "ahead" is that of a run of steps before it
 NUMBERS = {"binomial": ("slots", "block"), "periodic": ("block", "stride"), "online": ("slots", "block", "found"), "ahead": ()}
-BLOCK = "block"  # the note of a loop whose n_steps is the least of a number and what it can be at most
+BLOCK = "block"  # the note of a loop whose n_steps is the lesser of a number and its upper bound
 
 
 def binomial_split(steps: int, states: int) -> int:
@@ -36,7 +36,7 @@ def binomial_split(steps: int, states: int) -> int:
 
 
 def _repetitions(steps: int, states: int) -> int:
-    """How often a step is run forward at most."""
+    """The greatest number of times that a step is run forward."""
     r = 0
     while comb(states + r, states) < steps:
         r += 1
@@ -44,7 +44,7 @@ def _repetitions(steps: int, states: int) -> int:
 
 
 def extra_steps(steps: int, states: int) -> int:
-    """How many forward steps undoing `steps` takes with `states` stored at a time: the least number there is.
+    """The least number of forward steps that undoes `steps` steps with `states` stored at a time.
 
     Griewank & Walther, ACM Transactions on Mathematical Software 26 (2000) 19-45.
 
@@ -94,10 +94,10 @@ def thinned_stride(steps: int, slots: int) -> int:
 
 
 def steps_again(steps: int, slots: int | None = None, block: int = 1, stride: int = 0, found: int = 0) -> int:
-    """How many forward steps undoing `steps` takes, `block` of them at once, with `slots` states stored at a time (None: any number).
+    """The forward steps that undo `steps` steps, `block` of them at once, with `slots` states stored at a time (None: any number).
 
-    Besides these, each backward step computes what it needs of the forward one. `stride`: steps between stored states, where periodic.
-    `found`: how many states the loop's own run has stored at most, where online.
+    Besides these, each backward step computes what it needs of its forward step. stride: the steps between stored states, if periodic.
+    found: the greatest number of states that the loop's own run has stored, if online.
 
     >>> [
     ...     steps_again(10, slots=3),
@@ -135,7 +135,7 @@ def _steps_again(steps: int, slots: int, block: int, stride: int = 0) -> int:
 
 
 def _number(evaluate: Callable[..., int], samples: list[tuple[int, ...]]) -> Card:
-    """The card of a number that is computed from numbers by `evaluate`."""
+    """The card of `evaluate`, a function from integers to an integer."""
     code, arity = compiled(evaluate), len(samples[0])
     return register(
         Card(

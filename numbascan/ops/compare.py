@@ -43,7 +43,10 @@ def _bits(name: str, ufunc: np.ufunc, code: Code, **facets: Any) -> Card:
 
 
 def _comparison(name: str, ufunc: np.ufunc, sign: str) -> Card:
-    """Complex numbers are ordered by their real, then by their imaginary parts. Numba's operators take int64 with uint64 as floats."""
+    """The card of a comparison. Complex numbers are ordered by their real parts, then by their imaginary parts.
+
+    NumPy's function compares int64 with uint64, which Numba's operators take as floats.
+    """
     exact = call(f"np.{name}({{0}}, {{1}})")
 
     def code(x: str, y: str, *result: str) -> Template:
@@ -51,7 +54,7 @@ def _comparison(name: str, ufunc: np.ufunc, sign: str) -> Card:
         return exact if is_ordered or {x, y} == {"int64", "uint64"} else COMPARE_WITH[sign]
 
     def loop(x: TensorType, y: TensorType) -> tuple[str, ...]:
-        """A Python integer that only the run knows is compared by its value, whether the other operand's dtype holds it or not."""
+        """The dtypes. A Python integer that only the run knows is compared by its value, even if the other dtype cannot hold it."""
         return numpys(x.strong(), y.strong()) if x.kind in "iu" and y.kind in "iu" else numpys(x, y)
 
     numpys = ufunc_loop(ufunc)
@@ -68,7 +71,7 @@ COMPARISONS = (LESS, LESS_EQUAL, GREATER, GREATER_EQUAL, EQUAL, NOT_EQUAL)
 
 
 def _extreme(name: str, ufunc: np.ufunc, wins: str, nan_wins: bool, codes: Sequence[Template], **facets: Any) -> Card:
-    """The derivative goes to the operand that is the result, half to each where they are equal: that is the central difference."""
+    """The card of an extreme of two. Its derivative goes to the operand that is the result; equal ones get half: the central difference."""
 
     def partials(out: Node, x: Node, y: Node) -> tuple[Node, Node]:
         half, one, zero = (constant(number, out.type.dtype) for number in (0.5, 1, 0))

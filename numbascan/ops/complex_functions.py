@@ -1,7 +1,7 @@
 """Complex functions of one number, by real arithmetic in double precision. `emit/runtime/scalars.py` compiles them as they stand.
 
 Numba's own raise ZeroDivisionError for some arguments, overflow early (exp(710 + 1j)) and lose digits near branch points.
-Finite arguments give NumPy's value but for rounding; of an infinite or NaN argument a part may be NaN where the C standard
+Finite arguments give NumPy's value up to rounding. For an infinite or NaN argument a part may be NaN where the C standard
 has a number. Inverse functions after W. Kahan, "Branch cuts for complex elementary functions" (1987).
 """
 
@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 LN2 = math.log(2.0)
-LARGE = 2.0**510  # squares of greater numbers overflow, near enough
-MAX_POWER = 100  # whole exponents below it are done by multiplication
+LARGE = 2.0**510  # squares of greater numbers may overflow
+MAX_POWER = 100  # integer exponents below it are done by multiplication
 
 
 def complex_square(z: Any) -> Any:

@@ -1,7 +1,7 @@
 """Sums of products of two operands: the one card behind dot, matmul, inner, tensordot and einsum.
 
 `front/` gives every axis a label; labels in both operands but not in the result are summed over. `rounded`: a GPU rounds each product by
-itself, as draws have to be.
+itself, as draws require.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Labels = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 def _infer(a: TensorType, b: TensorType, labels: Labels, rounded: bool = False) -> TensorType:
     extents = label_extents((a.shape, b.shape), labels[:2])
     alone = set(labels[0]).symmetric_difference(labels[1]) - set(labels[2])
-    if alone:  # np.dot would be called for it as for a label of both
+    if alone:  # np.dot would be called, as for a label of both
         raise ValueError(f"contract: labels {sorted(alone)} are summed over in one operand alone{at_line()}; sum it first")
     assert isinstance(MUL.lower, Elementwise)
     dtype = MUL.lower.loop(a, b)[-1]  # a sum stays in the dtype of the products, as in np.matmul
@@ -75,7 +75,7 @@ def _samples() -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
 
 
 def _factors_back(node: Node, cotangent: Node) -> tuple[Node, Node]:
-    """For each operand the product of the result's cotangent and the other operand, over the labels that it lacks."""
+    """The cotangent of each operand: the product of the result's cotangent and the other operand, over the labels that it lacks."""
     (a, b), (a_labels, b_labels, out) = node.inputs, labels_of(node)
     return (
         call("contract", cotangent, b, labels=(out, b_labels, a_labels)),
@@ -84,18 +84,18 @@ def _factors_back(node: Node, cotangent: Node) -> tuple[Node, Node]:
 
 
 def labels_of(node: Node) -> Labels:
-    """Of a contraction the labels of its operands and of its result, one label per axis."""
+    """The labels of a contraction's operands and of its result, one label per axis."""
     labels: Any = node.attr("labels")
     return labels  # type: ignore[no-any-return]
 
 
 def misfit(first: int = 0) -> str:
-    """The error for lengths {0} and {1} of an axis that is summed over, where {0} is that of operand `first`."""
+    """The error for lengths {0} and {1} of a summed axis, where {0} is that of operand `first`."""
     return f"matrix product: lengths {{{first}}} and {{{1 - first}}} of the summed axes differ"
 
 
 def multiplications(node: Node, unknown: float = inf) -> float:
-    """How many a contraction takes; `unknown` is what an open dimension counts for."""
+    """The number of multiplications of a contraction. An open dimension counts as `unknown`."""
     (a, b), labels = node.inputs, labels_of(node)
     extents = dict(zip(labels[0] + labels[1], a.type.shape + b.type.shape, strict=True))
     return prod(unknown if dim is None else dim for dim in extents.values())
@@ -158,7 +158,7 @@ def _paired_index(view: Operands, index: Indices) -> Indices:
 
 
 def _onto_diagonal(node: Node, cotangent: Node) -> tuple[Node]:
-    """The cotangent where the two places are equal, else 0."""
+    """The cotangent where the positions on both axes are equal, else 0."""
     (a,) = node.inputs
     axes: Any = node.attr("axes")
     rank, dims = a.type.rank, dims_of(a)
@@ -168,7 +168,7 @@ def _onto_diagonal(node: Node, cotangent: Node) -> tuple[Node]:
 
 PAIRED = register(
     Card(
-        "paired_axes",  # out[…, i, …] = a[…, i, …, i, …]; the second of the two axes goes
+        "paired_axes",  # out[…, i, …] = a[…, i, …, i, …]; the second of the two axes is dropped
         _paired_evaluate,
         _paired_infer,
         View(_paired_dims, _paired_index),

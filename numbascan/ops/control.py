@@ -19,7 +19,7 @@ from .lowering import Indices, Operands, View
 
 
 class _IfElse:
-    """operands: the condition, then what the branches read. Both branches are closed graphs over the same arguments."""
+    """A lazy choice. Operands: the condition, then what the branches read. Both branches are closed graphs over the same arguments."""
 
     name = "ifelse"
 
@@ -34,7 +34,7 @@ IF_ELSE = _IfElse()
 
 
 def branches(node: Node) -> tuple[Graph, Graph]:
-    """The graphs of a choice: taken where the condition holds, and where it does not."""
+    """The two graphs of a choice: for a condition that holds, and for one that does not."""
     found = node.attr("branches")
     assert isinstance(found, tuple)
     return found
@@ -53,7 +53,7 @@ def if_else_outputs(condition: Node, operands: Sequence[Node], then: Graph, othe
 
 
 def with_bodies(outputs: Sequence[Node], change: Callable[[Sequence[Node]], tuple[Node, ...]]) -> tuple[Node, ...]:
-    """`outputs` with `change` made to the results of every graph inside a node: steps of loops, branches of choices."""
+    """`outputs` with `change` applied to the results of every graph inside a node: steps of loops, branches of choices."""
     done: dict[Node, Node] = {}
     for node in toposort(outputs):
         inputs = tuple(done[parent] for parent in node.inputs)
@@ -72,9 +72,9 @@ def with_bodies(outputs: Sequence[Node], change: Callable[[Sequence[Node]], tupl
 
 
 class Rule(Protocol):
-    """How derivatives go back through a function: (the node, cotangents of its results, which operands need one) -> theirs.
+    """The vjp of a function: (node, cotangents of its results, the operands that need a cotangent) -> cotangents of the operands.
 
-    Where it `goes_forward`, `tangents` gives those of the results from those of the operands, None for zero.
+    If it `goes_forward`, `tangents` gives the tangents of the results from those of the operands, None for zero.
     """
 
     @property
@@ -88,7 +88,7 @@ class Rule(Protocol):
 
 
 class _CustomVjp:
-    """A function whose derivative is given by a rule, not by its graph. operands: what the graph reads."""
+    """A function whose derivative is given by a rule, not by its graph. Operands: what the graph reads."""
 
     name = "custom_vjp"
 
@@ -103,13 +103,13 @@ CUSTOM_VJP = _CustomVjp()
 
 
 def custom_vjp_node(operands: Sequence[Node], graph: Graph, rule: Rule) -> Node:
-    """The node of such a function; rules are told apart by equality, so that equal calls are one node."""
+    """The node of a function with a rule. Rules are compared by equality, so that equal calls are one node."""
     fitted = _on_types(graph, operands)
     return make(CUSTOM_VJP, operands, [output.type for output in fitted.outputs], (("graph", (fitted,)), ("rule", rule)))
 
 
 def graph_of(node: Node) -> Graph:
-    """What such a function computes."""
+    """The graph that a node of `custom_vjp` or `py_call` holds."""
     found = node.attr("graph")
     assert isinstance(found, tuple)
     (graph,) = found
@@ -118,15 +118,15 @@ def graph_of(node: Node) -> Graph:
 
 
 def rule_of(node: Node) -> Rule:
-    """How derivatives go back through such a function."""
+    """The derivative rule of a node of `custom_vjp`."""
     rule: Any = node.attr("rule")
     return rule  # type: ignore[no-any-return]
 
 
 def inlined(outputs: Sequence[Node]) -> tuple[Node, ...]:
-    """`outputs` without what only derivatives ask for: such functions give way to their graphs, identities to their operands.
+    """`outputs` without what only derivatives need: functions with a rule become their graphs, identities become their operands.
 
-    The bodies of loops and choices are not looked into.
+    The bodies of loops and choices are left as they are.
     """
     done: dict[Node, Node] = {}
     results: dict[Node, tuple[Node, ...]] = {}
@@ -151,7 +151,7 @@ def inlined(outputs: Sequence[Node]) -> tuple[Node, ...]:
 
 
 def _fitted(branch: Graph, operands: Sequence[Node]) -> Graph:
-    """The branch on the types of its operands. Where a length that these fix is an error in it, a branch that raises this error."""
+    """The branch on the types of its operands. If a length that these fix is an error in it: a branch that raises this error."""
     try:
         return _on_types(branch, operands)
     except (IndexError, ValueError) as error:
@@ -161,7 +161,7 @@ def _fitted(branch: Graph, operands: Sequence[Node]) -> Graph:
 
 
 def _refused(type_: TensorType, operand: Node, kind: str, message: str) -> Node:
-    """A value of this type (lengths that are not known are 0) that cannot be had. `operand`: so that it is no constant, which is folded."""
+    """A value of this type, unknown lengths taken as 0, that raises an error. It reads `operand`: as a constant it would be folded."""
     value = constant(np.zeros([dim or 0 for dim in type_.shape], type_.dtype))
     refused = apply(REFUSED, value, operand, kind=kind, message=message)
     refused.origin = None  # the message has the line
@@ -190,7 +190,7 @@ REFUSED = register(
         vjp=lambda node, cotangent: (cotangent, None),
     )
 )
-"""What a branch gives whose lengths do not fit: an error of this kind; the value where there is none."""
+"""The result of a branch whose lengths do not fit: an error of this kind. Without a kind, the value."""
 
 
 def _on_types(branch: Graph, operands: Sequence[Node]) -> Graph:
@@ -207,7 +207,7 @@ def _joined(a: TensorType, b: TensorType) -> TensorType:
 
 
 class _PyCall:
-    """A Python function that is called with the real values. Its graph, from tracing it, says what types it gives and what derivatives."""
+    """A Python function called with the actual values. Its graph, made by tracing it, gives the types and derivatives of its results."""
 
     name = "py_call"
 
@@ -222,14 +222,14 @@ PY_CALL = _PyCall()
 
 
 def py_call_node(function: Any, operands: Sequence[Node], graph: Graph) -> Node:
-    """A call of `function` on the values of `operands`; it gives arrays (one, or a flat tuple), those that the graph gives."""
+    """The node of a call of `function` on the values of `operands`. It returns the results of `graph`: one array, or a flat tuple."""
     fitted = _on_types(graph, operands)
     types = [output.type.strong() for output in fitted.outputs]
     return make(PY_CALL, operands, types, (("graph", (fitted,)), ("function", function)))
 
 
 def py_call(node: Node, values: Sequence[Any]) -> tuple[Any, ...]:
-    """The results of calling the Python function of a node on real values."""
+    """The results of calling the Python function of a node on actual values."""
     function: Any = node.attr("function")
     result = function(*values)
     results = result if isinstance(result, tuple) else (result,)

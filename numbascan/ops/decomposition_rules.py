@@ -1,8 +1,8 @@
-"""Derivatives of singular values, LU factors, eigenvalues of any square matrix and pseudo-inverses: as in linalg_rules.py.
+"""Derivatives of singular values, LU factors, pseudo-inverses and eigenvalues of any square matrix, as in linalg_rules.py.
 
-Singular values that are equal have no derivatives of their vectors, which come out infinite or NaN; the same holds for equal eigenvalues.
-Vectors move at right angles to themselves: results that do not depend on the factor of modulus 1 up to which complex vectors are known
-have their derivatives.
+The vectors of equal singular values, or of equal eigenvalues, have no derivatives: these come out infinite or NaN.
+Complex vectors are known up to a factor of modulus 1, and are taken to move at right angles to themselves. Results that do not depend on
+the factor have their derivatives.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ HALF = 0.5
 
 
 def _rows(values: Node, matrix: Node) -> Node:
-    """Numbers of each row of a stack of matrices, as a column."""
+    """One number per row of a stack of matrices, as a column."""
     return expand(values, (matrix.type.rank - 1,))
 
 
 def _columns(values: Node, matrix: Node) -> Node:
-    """Numbers of each column of a stack of matrices, as a row."""
+    """One number per column of a stack of matrices, as a row."""
     return expand(values, (matrix.type.rank - 2,))
 
 
@@ -88,7 +88,7 @@ def _sums(s: Node, square: Node) -> Node:
 
 
 def _beyond(a: Node, axis: int, part: Node) -> Node | None:
-    """What moves vectors out of the space of the others: `part`, where the matrix has more places along `axis` than the other way."""
+    """`part`, which moves vectors out of their span, if the matrix is longer along `axis` than along the other one; else None or 0."""
     m, n = a.type.shape[-2:] if axis == 0 else a.type.shape[:-3:-1]
     if m is not None and n is not None:
         return part if m > n else None
@@ -103,10 +103,10 @@ def _svd_parts(node: Node) -> tuple[Node, Node, Node, Node]:
 
 
 def _svd_jvp(node: Node, da: Node) -> tuple[Node, Node, Node]:
-    """Townsend (2016), Differentiating the singular value decomposition.
+    """The tangents of u, s and vh: Townsend (2016), Differentiating the singular value decomposition.
 
-    With dp = u^H da v, split into its Hermitian part h and the rest k: du = u w and dv = v z, w = h / (s_j - s_i) + k / (s_j + s_i) and
-    z = h / (s_j - s_i) - k / (s_j + s_i), and what leaves the space of u or v.
+    Let dp = u^H da v, h its Hermitian part and k the rest. Then du = u w and dv = v z, with w = h / (s_j - s_i) + k / (s_j + s_i) and
+    z = h / (s_j - s_i) - k / (s_j + s_i), plus the parts that leave the space of u or v.
     """
     _check_svd(node)
     (a,) = node.inputs
@@ -176,13 +176,13 @@ def _outside(a: Node, b: Node) -> Node:
 
 
 def _drops_rounding(node: Node) -> bool:
-    """Is the bound known to be so low that singular values under it are rounding errors?"""
+    """True if the bound is known, and so low that singular values below it are rounding errors."""
     rcond = constant_value(node.inputs[1])
     return rcond is not None and bool((rcond <= 1000 * np.finfo(node.type.dtype).eps).all())
 
 
 def _quotients(node: Node, s: Node, square: Node) -> tuple[Node, Node]:
-    """With f(s) = 1 / s for those above the bound, else 0: (f_j - f_i) / (s_j - s_i), and (f_i + f_j) / (s_i + s_j)."""
+    """(f_j - f_i) / (s_j - s_i) and (f_i + f_j) / (s_i + s_j), with f(s) = 1 / s for s above the bound, else 0."""
     is_kept = call(
         "greater", s, mul(expand(node.inputs[1], (s.type.rank - 1,)), indexed(s, (*(FULL,) * (s.type.rank - 1), (None, 1, None))))
     )
@@ -216,7 +216,7 @@ def _pinv_vjp(node: Node, w: Node) -> Sequence[Node | None]:
 
 
 def _pinv_jvp(node: Node, da: Node | None, drcond: Node | None) -> Node:
-    """Of a matrix whose rank stays as it is; where more than rounding errors is dropped, by the singular vectors of what is dropped.
+    """The tangent for a matrix of constant rank. If more than rounding errors is dropped, it is made of singular vectors.
 
     Golub, Pereyra (1973), The differentiation of pseudo-inverses, SIAM J. Numer. Anal. 10(2), 413-432. Noferini (2017), A formula for the
     Frechet derivative of a generalized matrix function, SIAM J. Matrix Anal. Appl. 38(2), 434-457.
@@ -247,7 +247,7 @@ def _pinv_jvp(node: Node, da: Node | None, drcond: Node | None) -> Node:
 
 
 def order_of(pivots: Node, n_rows: Node) -> Node:
-    """The order of a matrix's rows after its exchanges; those behind the last one stay."""
+    """The order of a matrix's rows after its exchanges. Rows behind the last pivot make none of their own."""
     count = dims_of(pivots)[-1]
     others = add(counted(sub(n_rows, count)), count)
     exchanges = concatenate((cast(pivots, "int64"), broadcast_to(others, (*dims_of(pivots)[:-1], *dims_of(others)))), pivots.type.rank - 1)
@@ -255,20 +255,20 @@ def order_of(pivots: Node, n_rows: Node) -> Node:
 
 
 def _rows_in_order(node: Node, x: Node) -> tuple[Node, tuple[Node, ...]]:
-    """The columns of x as rows, and the index that brings these into the order of LU factors."""
+    """The transpose of x, and the index that brings the rows of x, its columns, into the order of LU factors."""
     columns = swap_last(x)
     order = order_of(item(node, 1), dims_of(x)[-2])
     return columns, along_last(columns, expand(order, (x.type.rank - 2,)))
 
 
 def _below(x: Node) -> Node:
-    """What is below the diagonal, and zeros."""
+    """The part of x below the diagonal, zeros elsewhere."""
     rows, columns = (counted(dim) for dim in dims_of(x)[-2:])
     return where(call("greater", expand(rows, (1,)), columns), x, 0)
 
 
 def _squares(lu: Node) -> tuple[Node, Node]:
-    """Square matrices with L below the diagonal and U at and above it: rows and columns that are missing are those of the identity."""
+    """Two square matrices: L is below the diagonal of the first, U at and above that of the second. Missing parts are the identity's."""
     *lead, m, n = dims_of(lu)
     k = call("minimum", m, n)
     front = (FULL,) * len(lead)
@@ -295,7 +295,7 @@ def _by_upper(x: Node, upper: Node, trans: int) -> Node:
 
 
 def _lu_jvp(node: Node, da: Node) -> tuple[Node, None]:
-    """With x = L^-1 da U^-1, of the rows in their order: dL = L times what of x is below the diagonal, dU = the rest times U."""
+    """With x = L^-1 da U^-1, da with its rows in order: dL = L times the part of x below the diagonal, dU = the rest of x times U."""
     lower, upper = _squares(item(node, 0))
     columns, index = _rows_in_order(node, da)
     x = _by_upper(_with_lower(lower, swap_last(taken(columns, index)), 0), upper, 0)
@@ -321,7 +321,7 @@ def _lu_vjp(node: Node, w: Node | None, w_pivots: Node | None) -> Sequence[Node]
 
 
 def _eig_jvp(node: Node, da: Node) -> tuple[Node, Node]:
-    """With m = v^-1 da v: the diagonal of m, and v c with c = m / (w_j - w_i) beside the diagonal; on it, what leaves lengths as they are.
+    """With m = v^-1 da v: the diagonal of m, and v c, where c is m / (w_j - w_i) off the diagonal and keeps lengths on it.
 
     Giles (2008), Collected matrix derivative results for forward and reverse mode algorithmic differentiation, section 3.1.
     """

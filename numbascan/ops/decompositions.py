@@ -1,6 +1,6 @@
-"""Singular values, LU factors and eigenvalues of matrices that are not symmetric, and the inverse of those that have none.
+"""Singular values, pseudo-inverses, LU factors, and eigenvalues of matrices that are not symmetric.
 
-As in linalg.py, values are those of NumPy and SciPy, for both ways from one LAPACK: signs of singular vectors are its choice.
+As in linalg.py, values are those of NumPy and SciPy. The oracle and compiled code use one LAPACK, which chooses signs of singular vectors.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _dtypes(*types: TensorType) -> tuple[str, ...]:
 
 
 def rows_and_columns(name: str, a: TensorType) -> tuple[int | None, int | None, int | None]:
-    """The dimensions of a stack of matrices and the lesser of them; LinAlgError where there are no matrices."""
+    """The dimensions of a stack of matrices, and the lesser of them; LinAlgError if `a` is no stack of matrices."""
     if a.rank < 2:
         raise np.linalg.LinAlgError(f"{name} needs a matrix, not an array of shape {show_shape(a.shape)}{at_line()}")
     m, n = a.shape[-2:]
@@ -37,7 +37,7 @@ def rows_and_columns(name: str, a: TensorType) -> tuple[int | None, int | None, 
 
 
 def _each(a: Any, function: Callable[[Any], Any], *results: Any) -> None:
-    """Fills the results by a function of one matrix."""
+    """Fills the results with those of a function of one matrix."""
     for place in np.ndindex(a.shape[:-2]):
         for result, value in zip(results, function(a[place]), strict=True):
             result[place] = value

@@ -21,7 +21,7 @@ from .runtime_attributes import SizedCard, filled, sized
 
 
 class _DimCard(Card):
-    """A dimension of what stands for a variable now is asked of the value that has it first."""
+    """Rebuilt on another operand, it is asked again: of the earliest value that has the dimension."""
 
     def rebuilt(self, node: Node, inputs: tuple[Node, ...]) -> Node:
         axis: Any = node.attr("axis")
@@ -46,14 +46,14 @@ DIM = register(
 
 
 class _CommonDimCard(Card):
-    """Two dimensions that turn out to be one."""
+    """Rebuilt on dimensions that turn out to be one, it is that dimension."""
 
     def rebuilt(self, node: Node, inputs: tuple[Node, ...]) -> Node:
         return common_dim(inputs)
 
 
 def common_dim(dims: Iterable[Node]) -> Node:
-    """What dimensions broadcast to."""
+    """The dimension to which `dims` broadcast."""
     return reduce(lambda a, b: apply(COMMON_DIM, a, b), dict.fromkeys(dims))
 
 
@@ -61,36 +61,36 @@ COMMON_DIM = register(
     _CommonDimCard(
         "common_dim",
         lambda a, b: np.where(np.equal(a, 1), b, a),
-        lambda a, b: TensorType("int64", (), weak=True),  # a dimension, as those that it is made of
+        lambda a, b: TensorType("int64", (), weak=True),  # a dimension, as its operands are
         Elementwise(lambda *types: ("int64",) * 3, lambda *loop: BROADCAST_DIM),
         samples=lambda: [((np.int64(1), np.int64(5)), {}), ((np.int64(4), np.int64(1)), {})],
         no_gradient="a dimension is an integer",
         is_cheap=True,
     )
 )
-"""What two dimensions broadcast to."""
+"""The dimension to which two dimensions broadcast."""
 
 
 def dim_node(node: Node, axis: int, by_size: bool = False) -> Node:
-    """A dimension as a node: a Python number where it is fixed, else asked of the value that has it first.
+    """A dimension as a node: a weak constant where it is fixed, else the dimension of the earliest value that has it.
 
-    Asking further back keeps a value that is only measured from being computed. But not behind a variable that a user holds: that may
-    become an input, or be replaced. The graph of a function has none such; when it is closed, dimensions are asked again (`DIM`).
+    So a value that is only measured need not be computed. The search stops at a variable that a user holds: it may become an input, or be
+    replaced. The graph of a function has no such variables; when it is closed, dimensions are asked again (`DIM`).
 
-    by_size: for comparing alone, of what was brought to a size that size. It could be negative, which is an error only if that is done.
+    by_size: only for comparing: a value brought to a size has that size. It may be negative, an error only if the value is computed.
     """
     return _asked_behind(node, axis, by_size)
 
 
 def known_type(node: Node) -> TensorType:
-    """The type with all dimensions that are fixed, as those of results of so many steps. What takes the place of `node` must have them."""
+    """The type of `node` with all fixed dimensions, such as known numbers of steps. A replacement of `node` must have them."""
     dims = [dim_node(node, axis) for axis in range(node.type.rank)]
     known = [constant_value(dim) for dim in dims]
     return node.type.with_shape(None if number is None else int(number) for number in known)
 
 
 def _asked_behind(node: Node, axis: int, by_size: bool = False, through: bool = False) -> Node:
-    """`dim_node`; `through`: behind variables that users hold, too."""
+    """`dim_node`. through: the search goes on behind variables that users hold."""
     sources: dict[Node, None] = {}
     stack, seen = [(node, axis)], {(node, axis)}
     while stack:
@@ -114,7 +114,7 @@ def _asked_behind(node: Node, axis: int, by_size: bool = False, through: bool = 
 
 
 def _blank_view(node: Node) -> Node:
-    """A view of a loop's result as one of zeros of that shape: to measure it no step runs. Other values as they are."""
+    """A view of a loop's result as a view of zeros of that shape, so that no step runs to measure it. Other nodes stay as they are."""
     card, zeros = node.op, CARDS["broadcast_to"]
     if not node.has_loop or not isinstance(card, Card) or not isinstance(card.lower, View) or node.inputs[0].op is zeros:
         return node
@@ -124,19 +124,19 @@ def _blank_view(node: Node) -> Node:
 
 
 def _held_dim(node: Node, axis: int) -> Node:
-    """A dimension of a variable that a user holds: its own, unless it is fixed, as by the number of steps of a loop."""
+    """A dimension of a variable that a user holds: its own, unless it is fixed, for example by the number of steps of a loop."""
     behind = _asked_behind(node, axis, through=True) if node.has_loop else None
     return apply(DIM, node, axis=axis) if behind is None or constant_value(behind) is None else behind
 
 
 def _loop_of(node: Node) -> tuple[LoopSpec, int] | None:
-    """The loop of which a node is a result, and its number among the results."""
+    """The loop that a node is a result of, and the number of that result; None for other nodes."""
     loop, index = (node.inputs[0], node.attr("index")) if node.op is ITEM else (node, 0)
     return (loop_spec(loop), index) if loop.op is SCAN and isinstance(index, int) else None
 
 
 def _steps_of(node: Node) -> Node | None:
-    """The number of rows of a loop's result, where it is the number of steps that was asked for."""
+    """The number of rows of a loop's result, if it is the loop's `n_steps`; else None."""
     result = _loop_of(node)
     if result is None:
         return None
@@ -149,7 +149,7 @@ def _steps_of(node: Node) -> Node | None:
 
 
 def _of_row(node: Node, axis: int) -> Node | None:
-    """A dimension of the rows that a loop has traced, where it can be told around the loop."""
+    """A dimension of a loop's traced rows as a node around the loop; None if there is no such node."""
     result = _loop_of(node)
     if result is None:
         return None
@@ -161,16 +161,16 @@ def _of_row(node: Node, axis: int) -> Node | None:
 
 
 def told_outside(spec: LoopSpec, dim: Node) -> Node | None:
-    """A dimension that a step knows as a node around the loop; None where it depends on more than shapes and non-sequences, or may fail.
+    """A dimension inside a step as a node around the loop; None if it depends on more than shapes and non-sequences, or may fail.
 
-    Of a loop that has a step for sure it may fail: the step would, too.
+    In a loop known to have a step it may fail: the step would fail, too.
     """
     return None if not spec.has_step and failing.may_raise(dim) else around(spec, dim, {})
 
 
 def around(spec: LoopSpec, value: Node, known: Mapping[Node, Node]) -> Node | None:
-    """A value of a step as a node around the loop, made of non-sequences, dimensions of sequences, and inputs `known` there; None if it
-    is made of more."""
+    """A value of a step as a node around the loop; None if it depends on more than non-sequences, dimensions of sequences, and inputs
+    `known` there."""
     outer = {port.read: port.outer for port in spec.non_seqs} | dict(known)
     sequences = {read: seq.outer for seq in spec.seqs for read in seq.reads}
     for asked in toposort([value]):
@@ -178,14 +178,14 @@ def around(spec: LoopSpec, value: Node, known: Mapping[Node, Node]) -> Node | No
         if of is not None and asked.inputs[0] in sequences:
             outer[asked] = dim_node(sequences[asked.inputs[0]], of + 1)
     changing = set(spec.inner_inputs()) - set(outer)
-    if not changing.isdisjoint(toposort([value], stop=outer)):  # looked for inside: an input of the step may be one around the loop, too
+    if not changing.isdisjoint(toposort([value], stop=outer)):  # searched inside: an input of the step may also be one around the loop
         return None
     (outside,) = substitute([value], outer)
     return outside
 
 
 def _of_routine(node: Node, axis: int) -> Node | None:
-    """A dimension of a routine's result, made of those of its operands as the routine's card says; None where it is made otherwise."""
+    """A dimension of a routine's result in terms of its operands' dimensions, as its card gives it; None if it is made otherwise."""
     call, index = (node.inputs[0], node.number("index")) if node.op is ITEM else (node, 0)
     if not isinstance(call.op, Card) or not isinstance(call.op.lower, Library):
         return None
@@ -205,7 +205,7 @@ def _of_operands(dim: Index, call: Node) -> Node | None:
 
 
 class _Measured:
-    """A node as its lowering sees it, which asks for dimensions alone. A length is that of an array named by its number."""
+    """The view of a node for a lowering that asks only for dimensions. An array is named by the number of its operand."""
 
     def __init__(self, node: Node) -> None:
         self.attrs: dict[str, Any] = dict(node.attrs)
@@ -223,7 +223,7 @@ class _Measured:
 
 
 def _of_initial(node: Node, axis: int) -> list[tuple[Node, int]]:
-    """A state keeps the shape of its initial value."""
+    """The initial value of a state or carry, and the axis of a dimension in it: both keep their shape. None for other nodes."""
     result = _loop_of(node)
     if result is None:
         return []
@@ -236,7 +236,7 @@ def _of_initial(node: Node, axis: int) -> list[tuple[Node, int]]:
 
 
 def _same_dim(node: Node, axis: int) -> list[tuple[Node, int]]:
-    """The operands and axes that an unknown dimension is taken from; none where it is the node's own."""
+    """The operands and axes that an unknown dimension comes from; none if it is the node's own."""
     card = node.op
     if not isinstance(card, Card):
         return _of_initial(node, axis)
@@ -255,20 +255,20 @@ def _is_resized(node: Node) -> bool:
 
 
 def is_dim(dim: Node, node: Node, axis: int) -> bool:
-    """Is it that dimension of a value, for sure?"""
+    """True if `dim` is known to be that dimension of `node`."""
     asked: Any = dim.attr("axis") if dim.op is DIM else None
     return dim_node(node, axis, True) is (dim if asked is None else dim_node(dim.inputs[0], asked, True))
 
 
 def _size(node: Node, axis: int) -> Node | None:
-    """The number that only the run knows to which a value was brought along an axis, where it was."""
+    """The size that a value was brought to along an axis, if only the run knows it; else None."""
     is_own = _is_resized(node) and not node.is_held
     entry = filled(node.attr("shape"), iter(node.inputs[1:]))[axis] if is_own else None
     return entry if isinstance(entry, Node) else None
 
 
 def _asked_of(dim: Node) -> list[tuple[Node, int]]:
-    """The values and axes that a dimension was asked of; none where it is another number."""
+    """The values and axes that a dimension was asked of; none if the number is no dimension."""
     asked: list[tuple[Node, int]] = []
     for one in leaves(dim, lambda node: node.op is COMMON_DIM):
         axis: Any = one.attr("axis") if one.op is DIM else None

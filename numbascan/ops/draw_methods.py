@@ -1,9 +1,9 @@
-"""How random numbers are made: Philox4x64-10, and what becomes of its words, each written once for NumPy's arrays and for compiled code.
+"""Random numbers: Philox4x64-10, and functions of its words, each written once for NumPy's arrays and for compiled code.
 
 The functions of METHODS are arithmetic without branches. Here they work on arrays; `emit/runtime/random.py` compiles their text for
-numbers, with other functions under the names of PRIMITIVES. They use +, -, *, /, sqrt and floor alone, whose results IEEE 754 fixes to
-the last bit: so every draw is the same bits in every mode, in SIMD code or not. Logarithms and exponentials are therefore made here, not
-taken from libm.
+numbers, with other functions under the names of PRIMITIVES. They use only +, -, *, /, sqrt and floor, whose results IEEE 754 fixes to
+the last bit: every draw has the same bits in every mode, in SIMD code or not. So logarithms and exponentials are made here, not taken
+from libm.
 
 Philox: Salmon, Moraes, Dror & Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC'11.
 """

@@ -49,13 +49,13 @@ def _function(
     *keys: Callable[..., Any],
     **facets: Any,
 ) -> Card:
-    """The card of a function of one operand, and its slope. `complex_`: for complex operands, default: there is none."""
+    """The card of a function of one operand, with its slope. complex_: its text for complex operands; default: none."""
     texts = {"f": real} if complex_ is None else {"f": real, "c": complex_}
     return elementwise(ufunc.__name__, ufunc, texts, *keys, domains=(domain,), partials=lambda out, x: (slope(out, x),), **facets)
 
 
 def _inverse(real: Callable[[Node], Node], complex_: Callable[[Node], Node]) -> Slope:
-    """The slope 1 / d, d by the operand for real ones, by the result for complex ones: only it knows the side of the branch cut."""
+    """The slope 1 / d: d(operand) for reals, d(result) for complex numbers, as only the result knows the side of the branch cut."""
     return lambda out, x: div(1, complex_(out) if x.type.kind == "c" else real(x))
 
 
@@ -175,7 +175,7 @@ RAD2DEG = _function(
 
 
 def _share(out: Node, x: Node, y: Node, scale: float = 1) -> Node:
-    """The part that x has in the sum of exponentials; 0 where both are -inf."""
+    """The share of x in the sum of exponentials; 0 where both are -inf."""
     difference = sub(x, y) if scale == 1 else mul(scale, sub(x, y))
     return op("sigmoid", where(op("equal", out, -math.inf), -math.inf, difference))
 
@@ -209,11 +209,11 @@ LOGADDEXP2 = elementwise(
 
 
 def _rounding(ufunc: np.ufunc, code: Code, *keys: Callable[..., Any], **facets: Any) -> Card:
-    """The card of a function whose steps are whole numbers: its derivative is 0."""
+    """The card of a function that rounds to whole numbers: its derivative is 0."""
     return elementwise(ufunc.__name__, ufunc, code, *keys, partials=lambda out, x: (0,), is_cheap=True, **facets)
 
 
-# Not math.floor and its like: those give integers in Numba, wrong beyond 2**63.
+# Not math.floor and the like: those give integers in Numba, wrong beyond 2**63.
 FLOOR = _rounding(np.floor, by_kind(biu=IDENTITY, f=call("np.floor({0})", PLAIN)), summary="the greatest whole number <= x, in x's dtype")
 CEIL = _rounding(np.ceil, by_kind(biu=IDENTITY, f=call("np.ceil({0})", PLAIN)), summary="the least whole number >= x, in x's dtype")
 TRUNC = _rounding(

@@ -1,7 +1,7 @@
-"""Elementwise ops: how a NumPy ufunc becomes a card, and arithmetic.
+"""Elementwise ops: cards made from NumPy ufuncs, and arithmetic.
 
 Value and dtype come from the ufunc itself; a card adds the text of one element. NumPy computes some functions of bool and
-int8 in half precision; numbascan does that in single.
+int8 in half precision; numbascan computes these in single.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def ufunc_loop(ufunc: np.ufunc) -> Loop:
 
 
 def undefined(name: str, types: tuple[TensorType, ...], reason: str) -> TypeError:
-    """The error for an op that has no meaning for dtypes."""
+    """The error for an op that is not defined for these dtypes."""
     origin = user_line()
     where = f" ({origin[0]}, line {origin[1]})" if origin else ""
     dtypes = " and ".join(type_.dtype for type_ in types)
@@ -85,9 +85,9 @@ IDENTITY = Template("{0}", ATOM, (ATOM,))
 
 @dataclass(frozen=True)
 class Helper:
-    """A function of numbers that generated code calls: the file of `emit/runtime/` that has it, its operands, what it costs.
+    """A function of numbers that generated code calls: its file in `emit/runtime/`, the number of its operands, its cost.
 
-    Of cost FUNCTION: `name_in_lanes` is there, too, for loops over elements. `function`: what `emit/runtime/scalars.py` compiles.
+    One of cost FUNCTION also has a form `name_in_lanes`, for loops over elements. function: what `emit/runtime/scalars.py` compiles.
     """
 
     module: str
@@ -106,7 +106,7 @@ def in_lanes(name: str) -> str:
 
 
 def call(text: str, cost: str = CALL) -> Template:
-    """A call of what Numba knows: `call("math.sqrt({0})", DIVISION)` binds as an atom and takes anything."""
+    """A call of a function that Numba knows: `call("math.sqrt({0})", DIVISION)`. It binds as an atom and takes any operand."""
     return Template(text, cost=cost)
 
 
@@ -121,21 +121,21 @@ def helper(
 
 
 def libm(name: str, arity: int = 1) -> Template:
-    """A call of a function of libm, in loops that can be vectorised of its vector form."""
+    """A call of a function of libm; in loops that can be vectorised, of its vector form."""
     return helper("vecmath", name, arity, FUNCTION)
 
 
 def compiled(function: Callable[..., Any], cost: str = CALL, raises: bool = False) -> Template:
-    """A call of a function that is written beside its card, for one number in each operand.
+    """A call of a function that is written beside its card, and takes one number per operand.
 
-    It is compiled as it stands, with the functions that it calls; `exp` and its like are those of `libm`. `type(x)(1)` is a one of the
-    operand's dtype: single precision stays single. Of cost FUNCTION: it has no branch that SIMD cannot take. raises: for some operands.
+    It is compiled as it stands, with the functions that it calls; `exp` and the like are those of `libm`. `type(x)(1)` is a 1 of the
+    operand's dtype: single precision stays single. Cost FUNCTION: it has no branch that SIMD cannot take. raises: some operands raise.
     """
     return helper("scalars", function.__name__, function.__code__.co_argcount, cost, function, raises)
 
 
 def infix(sign: str, level: int, wraps: bool = False, cost: str = PLAIN) -> Template:
-    """A left-associative operator: the right operand must bind more tightly, rounding does not associate."""
+    """A left-associative operator: the right operand must bind more tightly, as rounding is not associative."""
     return Template(f"{{0}} {sign} {{1}}", level, (level, level + 1), wraps, cost)
 
 
@@ -153,7 +153,7 @@ def by_kind(**codes: Template) -> dict[str, Template]:
 
 
 def _code(code: Code) -> Callable[..., Template]:
-    """The text for the loop's dtypes: one for all, or by dtype name or NumPy kind of the first, or what a function of them says."""
+    """The text as a function of a loop's dtypes: one text for all, one by name or NumPy kind of the first, or `code` as it is."""
     if isinstance(code, Template):
         return lambda *loop: code
     if not isinstance(code, dict):
@@ -171,7 +171,7 @@ _SHAPES = ((2, 3), (3,), (2, 1))
 
 
 def points(*domains: tuple[float, float], with_complex: bool = False) -> Samples:
-    """Operands inside the given intervals, one interval per operand, that broadcast and are nothing special."""
+    """Samples: generic operands that broadcast, inside the given intervals, one per operand."""
 
     def samples() -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
         reals = tuple(_inside(low, high, shape, k) for k, ((low, high), shape) in enumerate(zip(domains, _SHAPES, strict=False)))
@@ -184,7 +184,7 @@ def points(*domains: tuple[float, float], with_complex: bool = False) -> Samples
 
 
 def integers(*domains: tuple[float, float], dtype: str = "int64") -> Samples:
-    """Whole operands inside the given intervals."""
+    """Samples: operands of whole numbers inside the given intervals."""
     inner = points(*domains)
     return lambda: [(tuple(np.round(value).astype(dtype) for value in values), attrs) for values, attrs in inner()]
 
@@ -198,7 +198,7 @@ def _inside(low: float, high: float, shape: tuple[int, ...], seed: int) -> Any:
 
 
 OPERANDS = {1: "x", 2: "x1 x2", 3: "x1 x2 x3"}
-"""What the documentation calls operands."""
+"""The names of operands in the documentation."""
 
 
 def elementwise(
@@ -210,8 +210,10 @@ def elementwise(
     loop: Loop | None = None,
     **facets: Any,
 ) -> Card:
-    """Registers the card of a ufunc with one result. `keys`: other functions of the same meaning; `domains`: where to sample; `loop`: the
-    dtypes in which it computes, where these are not the ufunc's own."""
+    """Registers the card of a ufunc with one result.
+
+    keys: other functions of the same meaning. domains: where to sample. loop: the dtypes in which it computes; default: the ufunc's own.
+    """
     domains = domains or ((-1.7, 2.1),) * ufunc.nin
     has_floats = any(types[0] in "fd" for types in ufunc.types)
     sample = points(*domains, with_complex=any(types[0] == "D" for types in ufunc.types)) if has_floats else integers(*domains)
@@ -224,7 +226,7 @@ OPERATORS = (
     *("bitwise_and", "bitwise_or", "bitwise_xor", "invert", "left_shift", "right_shift"),
     *("less", "less_equal", "equal", "not_equal", "greater", "greater_equal"),
 )
-"""What Python itself computes on its numbers: the result is a Python number again. NumPy's functions give strong scalars."""
+"""Python's operators, which on Python numbers give a Python number again. NumPy's other functions give strong scalars."""
 
 
 def loop_card(
@@ -249,7 +251,7 @@ def loop_card(
 
 
 def _on_computed_operands(loop: Loop, partials: Partials) -> Partials:
-    """`partials` that are given the operands in the dtypes in which the card computes: in its own, y - 1 of an unsigned 0 would wrap."""
+    """`partials` on operands cast to the dtypes in which the card computes: in its own dtype, y - 1 of an unsigned 0 would wrap."""
 
     def on_computed(out: Node, *operands: Node) -> tuple[Any, ...]:
         dtypes = loop(*(operand.type for operand in operands))
@@ -280,7 +282,7 @@ SUB = elementwise(
 
 
 class _MultiplyCard(Card):
-    """Ones that turn out to have the other operand's shape, as cotangents of sums are, leave nothing to multiply."""
+    """Rebuilt with ones that have the other operand's shape, as cotangents of sums may be, it is the other operand."""
 
     def rebuilt(self, node: Node, inputs: tuple[Node, ...]) -> Node:
         product = Card.rebuilt(self, node, inputs)
@@ -320,7 +322,7 @@ DIV = elementwise(
     by_kind(f=infix("/", TIMES, cost=DIVISION), c=compiled(complex_divide)),
     np.divide,
     domains=((-1.7, 2.1), (0.4, 1.9)),
-    # one division: a loop backwards does not have `out`
+    # one division: a backward loop does not have `out`
     partials=lambda out, x, y: (div(1, y), neg(mul(mul(x, div(1, y)), div(1, y)))),
     hint="ratio",
     summary="x1 / x2; integers give floats",
@@ -350,7 +352,7 @@ def _power_by_base(x: Node, y: Node) -> Node:
 def _power_by_exponent(out: Node, x: Node, y: Node) -> Node:
     """out * log(x), and its limit 0 where out is 0 and log(x) infinite.
 
-    There -x**y' with y' just below y stands for x**y * log(x): that is 0 as well, and so are or are not its own derivatives.
+    There -x**y', with y' just below y, stands for x**y * log(x): it is 0 as well, and its own derivatives are 0 just where those are.
     """
     known = constant_value(x)
     slope = mul(out, op("log", x))
@@ -389,7 +391,7 @@ POW = elementwise(
 
 
 def _remainder_partials(out: Node, x: Node, y: Node) -> tuple[Any, ...]:
-    """The quotient is whole; x / y could round up to the next one."""
+    """1 and minus the whole quotient, from the remainder: x / y could round up to the next whole number."""
     return 1, op("rint", div(sub(out, x), y))
 
 
@@ -483,7 +485,7 @@ NUMBER = register(
         samples=points((-1.7, 2.1), with_complex=True),
     )
 )
-"""A value as one of Python's numbers, which gives way to other dtypes: what abs() and round() make of such numbers."""
+"""A value as a Python number, which gives way to other dtypes: the result of abs() and round() on Python numbers."""
 
 
 def sign(x: Any) -> Any:
@@ -556,7 +558,7 @@ CBRT = elementwise(
 
 
 def _reciprocal(x: Any) -> Any:
-    """NumPy's value; the reciprocal of an integer 0, which NumPy leaves open, is 0."""
+    """NumPy's value; 0 for an integer 0, where NumPy leaves the value open."""
     if x.dtype.kind not in "iu":
         return np.reciprocal(x)
     return np.where(x == 0, 0, np.reciprocal(np.where(x == 0, 1, x)))

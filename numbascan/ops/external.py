@@ -1,4 +1,4 @@
-"""Functions that users compiled with Numba: called with numbers and whole arrays, one card for each function and kinds of operands."""
+"""Functions that users compiled with Numba, called with numbers and whole arrays: one card per function and kinds of operands."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Kind = tuple[str, int]
 
 
 class Foreign(Protocol):
-    """The compiled function. routine: what generated code calls it. digest: of all that it is made of. operands, results: their kinds."""
+    """The compiled function. routine: its name in generated code. digest: of all its parts. operands, results: their kinds."""
 
     name: str
     routine: str
@@ -31,7 +31,7 @@ class Foreign(Protocol):
     def __call__(self, *values: Any) -> tuple[Any, ...]: ...
 
     def wrong_shape(self, k: int) -> str:
-        """What is said where result k has another shape than it was to have."""
+        """The error if result k does not have the declared shape."""
         ...
 
     def __reduce__(self) -> Any: ...
@@ -57,7 +57,7 @@ def external_card(foreign: Foreign) -> ExternalCard:
 
 
 def call_external(foreign: Foreign, operands: Sequence[Node], shapes: Sequence[Sequence[Any]]) -> Node:
-    """The node of a call; of each result the shape, ints or nodes."""
+    """The node of a call. shapes: the shape of each result, as ints or nodes."""
     return sized(external_card(foreign), operands, tuple(map(tuple, shapes)), code=foreign.digest)
 
 

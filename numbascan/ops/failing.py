@@ -1,8 +1,8 @@
-"""May a value fail? Whatever moves one before a loop that may have no step asks here: such a loop never computes it.
+"""Values that may fail. They must not move before a loop that may have no step: such a loop never computes them.
 
-What moves values are the rewrites that take work out of steps, and dimensions of rows, which are told around the loop. What the loops of
-a plan let out is decided in `plan/builder.py`, expression by expression. To measure a value is to compute it, but for what `ops/dims.py`
-finds further back.
+Two things move values and ask here: the rewrites that take work out of steps, and dimensions of rows, which become nodes around the loop.
+What the loops of a plan hoist is decided in `plan/builder.py`, expression by expression. To measure a value is to compute it, except where
+`ops/dims.py` finds the dimension further back.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from .card import Card, weak_bounds
 from .lowering import Contract, Elementwise, Fold
 
 ALWAYS_THERE = frozenset(("transpose", "squeeze", "copied", "linked", "zero_grad", "disconnected_grad", "dim", "turned"))
-"""Views, and the transpose in memory, of which no operand can be wrong, once they are made."""
+"""Views, and the transpose in memory, whose operands cannot be wrong once they are made."""
 
 
 def may_raise(node: Node) -> bool:
-    """Might a value fail that a loop of no steps never computes? False only where nothing that it is made of can, whatever the run brings.
+    """True if computing a value may fail. False only if no part of it can fail, whatever the run brings.
 
-    What the value is made of ends at inputs, so of a value of a step nothing around the loop is asked.
+    Its parts end at inputs, so for a value of a step nothing around the loop is asked.
     """
     return any(one.inputs and _may_fail(one) for one in toposort([node]))
 
@@ -61,14 +61,14 @@ def _dims_of(node: Node) -> tuple[Node, ...]:
 
 
 def _is_refused(node: Node, kind: Elementwise) -> bool:
-    """Might the code for one element fail, or a Python integer that it takes not fit its dtype?"""
+    """True if the code for one element may raise, or an operand that is a Python integer may not fit its dtype."""
     loop = kind.loop(*(parent.type for parent in node.inputs))
     takes = zip(node.inputs, loop, strict=False)
     return kind.code(*loop).raises or any(weak_bounds(one.type, dtype) is not None and one.inputs for one, dtype in takes)
 
 
 def _differ(lengths: Sequence[Node], stretched: int | None = None) -> bool:
-    """Might lengths that must be one length be several? One that is `stretched` fits every other."""
+    """True if lengths that must be equal may differ. The length `stretched` fits every other."""
     numbers = [constant_value(length) for length in lengths]
     known = {int(number) for number in numbers if number is not None} - {stretched}
     unknown = {length for length, number in zip(lengths, numbers, strict=True) if number is None}
@@ -76,7 +76,7 @@ def _differ(lengths: Sequence[Node], stretched: int | None = None) -> bool:
 
 
 def _is_cut(entry: object) -> bool:
-    """Is an entry of an index a new axis, or a slice of a known step? Its bounds are cut to what there is."""
+    """True if an entry of an index is a new axis, or a slice with a known step, whose bounds are clipped."""
     if not isinstance(entry, tuple):
         return entry == "newaxis"
     step = entry[2]

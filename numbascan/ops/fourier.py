@@ -1,6 +1,6 @@
 """Discrete Fourier transforms along the last axis, without a factor: NumPy's own (pocketfft).
 
-A transform is a product with a symmetric matrix. So under the pairing without conjugation that all rules keep, its adjoint is itself.
+A transform is a product with a symmetric matrix, so it is its own adjoint under the pairing without conjugation that all rules use.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def real_dtype(dtype: str) -> str:
 
 
 def _rows() -> list[Any]:
-    """Even and odd lengths, one, a prime, a length that pocketfft takes by convolution, both precisions."""
+    """Rows of even and odd lengths, of length 1, of a prime length, of a length that pocketfft takes by convolution; both precisions."""
     long = np.sin(np.arange(211.0) ** 2)
     return [_X, _X[:, :5], _X[0, :1], _X[:, :2], long, _X.astype("float32"), _X[None, :, :7].astype("float32")]
 
@@ -74,7 +74,7 @@ def _half_dims(view: Operands) -> tuple[Indices, ...]:
 
 
 def _half_adjoint(node: Node, w: Node) -> tuple[Node]:
-    """The transform of the cotangent with zeros behind it, the real part."""
+    """The real part of the transform of the cotangent, padded with zeros behind it."""
     (x,) = node.inputs
     spec = on_axis((None, dims_of(w)[-1], None), x.type.rank - 1)
     padded = incremented(full_like(x, 0, node.type.dtype), w, spec)
@@ -106,7 +106,7 @@ def _whole_dims(view: Operands) -> tuple[Indices, ...]:
 
 
 def _whole_adjoint(node: Node, w: Node) -> tuple[Node]:
-    """Conjugate of the first half of the cotangent's transform; twice, but at the ends, which stand for one number alone."""
+    """The conjugate of the first half of the cotangent's transform; doubled except at the ends, which stand for one number each."""
     last = node.type.rank - 1
     half = conj(call("rfft", w))
     ends = [on_axis((None, 1, None), last), *([] if node.attr("is_odd") else [on_axis((-1, None, None), last)])]

@@ -1,4 +1,4 @@
-"""Identities that say how derivatives go on: not at all, or as zero. Without derivatives they are their first operand."""
+"""Identities that matter only to derivatives, which end there or are zero. Their value is their first operand."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _linked_jvp(node: Node, tangent: Node | None, *others: Node | None) -> Node:
 
 
 class _LinkedCard(Card):
-    """Built again it forgets its costs: they are for those who look at the graph as the user made it."""
+    """Rebuilt, it drops its costs: only readers of the graph as the user made it need them."""
 
     def rebuilt(self, node: Node, inputs: tuple[Node, ...]) -> Node:
         return apply(self, *inputs) if len(inputs) > 1 else inputs[0]
@@ -56,12 +56,12 @@ class _LinkedCard(Card):
 LINKED = _identity("linked", _linked_vjp, _linked_jvp, 2, _LinkedCard)
 """Its first operand, a derivative that is the same for every value of the others: its own derivative with respect to them is zero.
 
-The attribute `costs` has what the derivative was taken of. An input of that was used, even if none of it is left in the derivative.
+The attribute `costs` holds the values that were differentiated. Their inputs count as used, even if none is left in the derivative.
 """
 
 
 class _CopyCard(Card):
-    """Built again it is gone: it is for those who take derivatives with respect to it, or hold it constant."""
+    """Rebuilt, it is its operand: it serves only to take derivatives with respect to it, or to hold it constant."""
 
     def rebuilt(self, node: Node, inputs: tuple[Node, ...]) -> Node:
         return inputs[0]
@@ -72,20 +72,19 @@ COPY = _identity("copied", lambda node, cotangent: (cotangent,), lambda node, ta
 
 
 def derivative_of(costs: Sequence[Node], value: Node) -> Node:
-    """`value`, a derivative of `costs`, which names them."""
+    """`value`, a derivative of `costs`, as a node that names them."""
     operands = value.inputs if value.op is LINKED else (value,)
     return apply(LINKED, *operands, costs=tuple(dict.fromkeys((*costs_of(value), *costs))))
 
 
 def costs_of(node: Node) -> tuple[Node, ...]:
-    """What a node is a derivative of, where it says so."""
+    """The costs that a node names itself a derivative of; none for other nodes."""
     costs = node.params.get("costs") if node.op is LINKED else None
     return costs if isinstance(costs, tuple) else ()
 
 
 def behind(outputs: Iterable[Node], stop: Iterable[Node] = ()) -> set[Node]:
-    """All nodes that were used for `outputs`: what they need, and what the costs need whose derivatives are among that. Not looked behind:
-    `stop`."""
+    """All nodes used for `outputs`: what they need, and what the costs of the derivatives among these need. The search ends at `stop`."""
     blocked, reached, stack = set(stop), set[Node](), list(outputs)
     while stack:
         node = stack.pop()

@@ -1,8 +1,8 @@
-"""The product of a cotangent or tangent whose zeros hide, and a slope: 0 where the first is 0, even if the slope is infinite or NaN.
+"""The product of a cotangent or tangent and a slope. Zeros of the first hide the slope: 0, even if the slope is infinite or NaN.
 
     x * slope        0 * inf = NaN        hidden_product(x, slope)        0 * inf = 0
 
-Its derivatives are those of the product: with respect to x the slope, and not 0 where x is 0, which it may be by chance.
+Its derivatives are those of the product: with respect to x the slope, also where x is 0, which may be by chance.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _evaluate(x: Any, slope: Any) -> Any:
 
 
 def _vjp(node: Node, cotangent: Node) -> tuple[Node, Node]:
-    """The slope where it is finite or x is not 0, and x, whose zeros hide once more. Zeros of the cotangent hide both."""
+    """For x the slope where it is finite or x is not 0; for the slope x, whose zeros hide again. Zeros of the cotangent hide both."""
     x, slope = node.inputs
     of_x = call("hidden_product", cotangent, _unless_hidden(slope, x))
     of_slope = call("hidden_product", _unless_hidden(x, cotangent), cotangent)
@@ -35,7 +35,7 @@ def _vjp(node: Node, cotangent: Node) -> tuple[Node, Node]:
 
 
 def _unless_hidden(factor: Node, other: Node) -> Node:
-    """A factor, but 0 where it is not finite and the other one is 0."""
+    """A factor; 0 where it is not finite and the other one is 0."""
     return where(call("logical_or", call("not_equal", other, 0), call("isfinite", factor)), factor, 0)
 
 

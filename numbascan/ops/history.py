@@ -1,4 +1,4 @@
-"""The rows of a state from its first initial row on: what a loop reads at its taps, and what its gradient reads again."""
+"""The rows of a state from its first initial row on, which a loop reads at its taps, and its gradient reads again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Incomplete gamma and beta functions: SciPy's values, and derivatives with respect to the shapes as well, which SciPy does not have."""
+"""Incomplete gamma and beta functions: SciPy's values, and also derivatives with respect to the shapes, which SciPy lacks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .algebra import call as op
 from .elementwise import Partials, compiled
 from .special import of_scipy, scipy_function, special, whole_first
 
-betaln, digamma = scipy_function("betaln"), scipy_function("psi")  # what is compiled calls those of C
+betaln, digamma = scipy_function("betaln"), scipy_function("psi")  # compiled code calls those of C
 
 # densities ----------------------------------------------------------------------------------------------------------
 
@@ -96,10 +96,10 @@ LOG_BETA_DENSITY = special(
 
 # slopes in the shapes -----------------------------------------------------------------------------------------------
 #
-# The distribution function of shape a is the integral of the density up to x, and its derivative that of density * (log(t) - c), where c
-# makes it 0 over the whole range. The factor changes its sign once: on one side of x it does not, and the integral over that side loses
-# nothing. It is taken over log(t), for beta over log(t / (1 - t)), by the rule of H. Takahasi & M. Mori (Publ. RIMS 9 (1974) 721-741). That
-# resolves what is narrow at either end: where the density bends, the side is cut in two.
+# The distribution function of shape a is the integral of the density up to x. Its derivative is that of density * (log(t) - c), where c
+# makes the integral over the whole range 0. The factor changes its sign once: on one side of x it keeps its sign, and the integral over
+# that side loses nothing. It is taken over log(t), for beta over log(t / (1 - t)), by the rule of H. Takahasi & M. Mori (Publ. RIMS 9
+# (1974) 721-741). The rule resolves narrow parts at either end, so the side is cut in two where the density bends.
 
 STEPS, STEP = 80, 1 / 24
 

@@ -1,6 +1,6 @@
-"""What stands between the brackets of `x[…]`: one entry per axis of x, and one per new axis. Whole axes at the end are left out.
+"""The entries of an index `x[…]`: one per axis of x, and one per new axis. Whole axes at the end are left out.
 
-    3, HOLE             a position (HOLE: known to the run)
+    3, HOLE             a position (HOLE: known only to the run)
     (start, stop, step) a slice, each None, an int or HOLE
     "newaxis"           an axis of length 1
     ARRAY               an array of positions
@@ -22,16 +22,16 @@ from .runtime_attributes import ARRAY, HOLE, must_equal
 
 Spec = tuple[Any, ...]
 FULL = (None, None, None)
-FARTHEST = 2**62  # beyond every axis, and as far from the ends of int64 as an axis is long
+FARTHEST = 2**62  # beyond every axis, and at least the length of an axis away from the ends of int64
 
 
 def for_all_axes(spec: Spec, rank: int) -> Spec:
-    """The same with an entry for every axis of an array of `rank` axes."""
+    """`spec` with an entry for every axis of an array of `rank` axes."""
     return (*spec, *(FULL for _ in range(rank - sum(entry != "newaxis" for entry in spec))))
 
 
 def shortened(spec: Spec) -> Spec:
-    """The same without whole axes at the end: equal regions get equal specs."""
+    """`spec` without whole axes at the end: equal regions get equal specs."""
     while spec and spec[-1] == FULL:
         spec = spec[:-1]
     return spec
@@ -39,14 +39,14 @@ def shortened(spec: Spec) -> Spec:
 
 @dataclass(frozen=True)
 class Range:
-    """The places first, first + step, … of an axis, `length` of them. Where step is 1: how many lie before and after them."""
+    """The `length` places first, first + step, … of an axis; if step is 1, also the number of places before and after them."""
 
     first: Index
     length: Index
     step: Index = 1
     before: Index = 0
     after: Index = 0
-    ends_early: bool = False  # the places after are counted from the end: only so many as there are
+    ends_early: bool = False  # the places after are counted from the end, as many as there are
 
     def place_after(self, i: Index, n: Index) -> Index:
         """The i-th place after them, on an axis of length n."""
@@ -54,7 +54,7 @@ class Range:
 
 
 def is_position(entry: Any) -> bool:
-    """Is it a single position, known now or to the run?"""
+    """True if an entry is a single position, known now or only to the run."""
     return isinstance(entry, int | Expr) or entry == HOLE
 
 
@@ -62,7 +62,7 @@ def is_position(entry: Any) -> bool:
 
 
 def slice_range(entry: tuple[Any, Any, Any], n: Index) -> Range:
-    """What a slice takes of an axis of length n, clipped as in NumPy."""
+    """The range that a slice takes of an axis of length n, clipped as in NumPy."""
     start, stop, step = entry = _within_reach(entry[0]), _within_reach(entry[1]), _within_reach(entry[2])
     if isinstance(n, int) and all(part is None or isinstance(part, int) for part in entry):
         first, last, stride = slice(start, stop, step).indices(n)
@@ -83,7 +83,7 @@ def _within_reach(part: Any) -> Any:
 
 
 def _forwards(start: Any, stop: Any, n: Index) -> Range:
-    """x[start:stop]. Bounds that are known keep the lengths simple: x[1:-1] and x[2:] have max(n - 2, 0) elements both."""
+    """The range of x[start:stop]. Known bounds keep its length simple: x[1:-1] and x[2:] both have max(n - 2, 0) elements."""
     start = 0 if start is None else start
     if isinstance(start, int) and start >= 0:
         if stop is None or (isinstance(stop, int) and stop < 0):
@@ -129,7 +129,10 @@ def _backwards(start: Any, stop: Any, step: int, n: Index) -> Range:
 
 
 def _run_step(start: Any, stop: Any, step: Expr, n: Index) -> Range:
-    """The direction is known to the run alone. A step beyond the axis takes one element, as one of its length does, and is not added to."""
+    """The range of a slice whose direction only the run knows.
+
+    A step beyond the axis is cut to its length + 1: it takes one element all the same, and sums with it stay in the range of int64.
+    """
     farthest = add(n, 1)
     pace = greatest(least(step, farthest), sub(0, farthest))
     is_up = compare(">", pace, 0)
@@ -154,7 +157,7 @@ class ResultAxes:
 
 
 def layout(spec: Spec, array_rank: int) -> ResultAxes:
-    """Where NumPy puts the axes: those of the arrays at the first array if they stand side by side, else at the front."""
+    """The axes of the result, placed as in NumPy: those of the arrays at the first array if they stand side by side, else at the front."""
     has_arrays = ARRAY in spec
     advanced = [k for k, entry in enumerate(spec) if has_arrays and (entry == ARRAY or is_position(entry))]
     is_side_by_side = bool(advanced) and advanced[-1] - advanced[0] + 1 == len(advanced)
@@ -178,7 +181,7 @@ def array_types(spec: Spec, operand_types: Iterable[TensorType]) -> list[TensorT
 
 
 def region_shape(name: str, x: TensorType, spec: Spec, operand_types: Iterable[TensorType]) -> Shape:
-    """The shape of x[spec], as far as it is known. IndexError where a known position does not exist."""
+    """The shape of x[spec], as far as it is known. Raises IndexError if a known position does not exist."""
     spec = for_all_axes(spec, x.rank)
     arrays = [type_.shape for type_ in array_types(spec, operand_types)]
     common = broadcast_shapes(*arrays) if arrays else ()
@@ -209,7 +212,7 @@ def _known_length(entry: tuple[Any, Any, Any], dim: int | None) -> int | None:
 class Region:
     """x[spec] as seen by a lowering. Operand 0 is x, operands from number `first` on fill the holes.
 
-    `place` gives the element of x behind an element of the region, and checks positions that come from an array.
+    `place` gives the place in x of an element of the region, and checks positions that come from an array.
     """
 
     def __init__(self, view: Operands, first: int, name: str) -> None:
@@ -250,7 +253,7 @@ class Region:
         return tuple(result)
 
     def _array_dims(self) -> list[Index]:
-        """Dimensions of the arrays of positions, broadcast: the first that is not fixed at 1."""
+        """The broadcast dimensions of the arrays of positions: of each axis the first that is not fixed at 1."""
         rank = len(self.array_shape)
         result: list[Index | None] = list(self.array_shape)
         for k in self.arrays:
@@ -289,11 +292,11 @@ class Region:
         self.view.check(exists, "IndexError", message, i, n)
 
     def ranges(self) -> list[Range]:
-        """What is taken of each axis of x. Without arrays."""
+        """The range that is taken of each axis of x, for a spec without arrays."""
         return [self._range(entry, n) for entry, _, _, n in self.axes()]
 
     def _range(self, entry: Any, n: Index) -> Range:
-        """What an entry takes of an axis of length n, by what is known here."""
+        """The range that an entry takes of an axis of length n, simplified by what is known here."""
         one, known = slice_range(entry, n) if isinstance(entry, tuple) else _single(entry, n), self.view.known
         return Range(known(one.first), known(one.length), known(one.step), known(one.before), known(one.after), one.ends_early)
 
@@ -317,7 +320,7 @@ class Region:
         shape = self.view.types[k].shape
         index = tuple(0 if dim == 1 else i for dim, i in zip(shape, shared[len(shared) - len(shape) :], strict=True))
         found = self.view.at(k, index, "int64")
-        i: Index = int(found.value.real) if isinstance(found, Literal) else self.view.short(found)  # named often below
+        i: Index = int(found.value.real) if isinstance(found, Literal) else self.view.short(found)  # used several times below
         self._check_position(i, n, axis)
         if self.view.types[k].kind == "u":
             return i

@@ -1,6 +1,6 @@
 """Indexing: `x[…]` with positions, slices, new axes and integer arrays, and arrays that differ from x inside such a region.
 
-What may stand in the attribute `spec` is said in spec.py.
+`index_entries.py` describes the attribute `spec`.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from .reshape import reshaped
 from .runtime_attributes import ARRAY, HOLE, SizedCard, filled, fits, settled, stretched
 
 Samples = list[tuple[tuple[Any, ...], dict[str, Any]]]
-FEW = 64  # places that are compared with each other: 4096 numbers at most
+FEW = 64  # up to this many places are compared with each other: 4096 numbers at most
 _X = np.arange(60.0).reshape(3, 4, 5) * 1.5 - 7
 
 
 def numpy_index(spec: Spec, values: Sequence[Any]) -> tuple[Any, ...]:
-    """What stands between NumPy's brackets; `values` fill the holes."""
+    """The index that NumPy takes; `values` fill the holes."""
     entries = filled(spec, iter(values))
 
     def plain(part: Any) -> Any:
@@ -102,7 +102,7 @@ _BACKWARDS = (None, None, -1)
 
 
 def _spec_of(node: Node) -> tuple[Spec, tuple[None, ...]]:
-    """What stands between the brackets, with nodes where only the run knows; and no cotangents for these."""
+    """The index, with nodes where only the run knows; and a None for each of these nodes, as they have no cotangents."""
     card = node.op
     assert isinstance(card, SizedCard)
     holes = node.inputs[card.arrays :]
@@ -110,7 +110,7 @@ def _spec_of(node: Node) -> tuple[Spec, tuple[None, ...]]:
 
 
 def _read_back(node: Node, cotangent: Node) -> tuple[Node | None, ...]:
-    """Zeros with the cotangent added where it was read; without zeros where all was read, once."""
+    """Zeros with the cotangent added where x was read; no zeros if each element was read once."""
     spec, rest = _spec_of(node)
     if any(entry not in ("newaxis", FULL, _BACKWARDS) for entry in spec):
         return incremented(zeros_like(node.inputs[0]), cotangent, spec), *rest
@@ -125,7 +125,7 @@ _READING: dict[str, Any] = {"holder": "spec", "linear": (0,), "vjp": _read_back}
 
 
 def _through_index(node: Node, axis: int) -> list[tuple[Node, int]]:
-    """Behind `x[:, …]` and `x[::-1, …]` the dimension is that of x."""
+    """x and its axis, for an axis of the result that reads it whole (`x[:, …]`, `x[::-1, …]`); else none."""
     spec: Any = node.attr("spec")
     result, source = 0, 0
     for entry in for_all_axes(spec, node.inputs[0].type.rank):
@@ -181,7 +181,7 @@ _WIDTH = {"b": -1, "u": 0, "i": 0, "f": 1, "c": 2}
 
 
 def _check_dtype(name: str, x: TensorType, y: TensorType) -> None:
-    """Values may lose digits, not their kind. NumPy assigns floats to integers silently; here that is an error."""
+    """Raises TypeError if values would lose their kind; digits they may lose. NumPy assigns floats to integers silently."""
     is_fitting = _WIDTH[y.kind] <= _WIDTH[x.kind] if y.weak else np.can_cast(y.dtype, x.dtype, "same_kind")
     if not is_fitting:
         fix = f"x.astype({y.dtype!r}) for the array, or y.astype({x.dtype!r}) for the values"
@@ -197,7 +197,7 @@ def _writing_dims(name: str) -> Callable[[Operands], Indices]:
 
 
 class _Writer:
-    """The passes that write x with another content inside a region."""
+    """The passes that write x with values put or added inside a region."""
 
     def __init__(self, view: Operands, name: str, adds: bool) -> None:
         self.view, self.adds = view, adds
@@ -211,20 +211,20 @@ class _Writer:
         return [copy, self.inside()]
 
     def inside(self) -> Pass:
-        """What changes of x."""
+        """The pass over the region alone."""
         return Pass(self._counts(), self.region.place, self._value, "+" if self.adds else "")
 
     def _is_box(self) -> bool:
         return ARRAY not in self.region.spec and all(not isinstance(entry, tuple) or entry[2] in (None, 1) for entry in self.region.entries)
 
     def _is_short(self) -> bool:
-        """Is x copied whole sooner than the parts around a region whose place the run computes?"""
+        """True if copying x whole is faster than copying the parts around the region: x is short, and only the run knows the place."""
         size = self.view.types[0].size
         is_fixed = all(isinstance(bound, int) for one in self.region.ranges() for bound in (one.before, one.after))
         return size is not None and size <= FEW and not is_fixed
 
     def element(self, index: Indices) -> Expr:
-        """An element of the result, for a region without arrays and new axes: where it lies inside, and in place of which value."""
+        """An element of the result, for a region without arrays and new axes: the new value inside, that of x outside."""
         inside: list[Expr] = []
         values: list[Index] = []
         for (entry, result_axis, axis, _), one in zip(self.region.axes(), self.region.ranges(), strict=True):
@@ -265,7 +265,7 @@ class _Writer:
         ]
 
     def _copy(self, axis: int, count: Index, along: Callable[[Index], Index]) -> Pass:
-        """The part of x that lies inside the region along the axes before `axis`, and outside along that."""
+        """The copy of the part of x inside the region along the axes before `axis`, and outside it along `axis`."""
         ranges, dims = self.region.ranges(), self.view.dims(0)
         counts = (*(one.length for one in ranges[:axis]), count, *dims[axis + 1 :])
 
@@ -286,7 +286,7 @@ def _add_code(dtype: str) -> Any:
 
 
 def _nothing(dtype: str) -> Literal:
-    """What may be added to any number and changes none: -0.0 leaves 0.0 and -0.0 what they are, 0.0 does not."""
+    """The zero that changes no number when added: -0.0 leaves both 0.0 and -0.0 as they are, 0.0 does not."""
     zero = {"f": -0.0, "c": complex(-0.0, -0.0)}.get(np.dtype(dtype).kind, 0)
     return Literal(dtype, zero)
 
@@ -295,7 +295,7 @@ def _writing(name: str, adds: bool, write: Callable[[Any, Any, Any], None]) -> S
     def evaluate(x: Any, y: Any, *values: Any, spec: Spec) -> Any:
         result = np.array(x, order="C")
         index = tuple(np.ascontiguousarray(entry) if np.ndim(entry) else entry for entry in numpy_index(spec, values))
-        write(result, index, np.asarray(y).astype(result.dtype, order="C"))  # NumPy's last value: of arrays in C order, in that order
+        write(result, index, np.asarray(y).astype(result.dtype, order="C"))  # C order: as in NumPy, the last value in this order stays
         return result
 
     lower = Passes(
@@ -346,10 +346,10 @@ def _written_back(node: Node, cotangent: Node) -> tuple[Node | None, ...]:
 
 
 def _stays(node: Node, spec: Spec, rank: int) -> Node:
-    """Where a written value stays: where its place is named twice, the last one. A bool that broadcasts to the region.
+    """True where a written value stays: of values for one place, the last one. It broadcasts to the region.
 
-    Each value writes its number, as the values are written; those that read another one were overwritten. Few places are compared with
-    each other instead: that takes no array of numbers. Only axes with positions count.
+    Each value writes its number, in the order of the values; those that then read another number were overwritten. Few places are
+    compared with each other instead, which takes no array of numbers. Only axes with positions count.
     """
     entries = [entry for entry in for_all_axes(spec, node.type.rank) if entry != "newaxis"]
     positions = {axis: entry for axis, entry in enumerate(entries) if not isinstance(entry, tuple)}
@@ -368,7 +368,7 @@ def _stays(node: Node, spec: Spec, rank: int) -> Node:
 
 
 def _is_last(places: Sequence[Node | int], dims: Sequence[Node], shape: Sequence[Node], count: int) -> Node:
-    """Which of `count` places, given by their positions on each axis, does none behind it name again?"""
+    """True for each of `count` places that no later one repeats. places: their positions on each axis."""
     again = constant(np.triu(np.ones((count, count), bool), 1))
     for place, n in zip(places, dims, strict=True):
         numbers = cast(node_of(place), "int64")
@@ -386,7 +386,7 @@ INC_SUBTENSOR = register(_writing("inc_subtensor", True, np.add.at))
 
 
 def is_replaced_at_run_time(node: Node) -> bool:
-    """Is a value an array that was given with parts of it replaced, one of them at a place that only the run knows?"""
+    """True if a value is a given array with parts replaced, one of them at a place that only the run knows."""
     places: list[Node] = []
     while node.op in (SET_SUBTENSOR, INC_SUBTENSOR):
         places += node.inputs[2:]

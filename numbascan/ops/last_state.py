@@ -1,6 +1,6 @@
-"""The state of a loop behind its last step: the last row of its result, and the initial value where there was no step.
+"""The state of a loop after its last step: the last row of its result, or the initial value if there was no step.
 
-So it is also the last row of what a loop has traced, and another value where there was no step.
+So it also serves as the last row of a trace, or another value if there was no step.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _element(view: Operands, index: Indices) -> Expr:
 
 
 def _vjp(node: Node, cotangent: Node) -> tuple[Node | None, Node | None]:
-    """All goes to the last row where there is one, else to the initial value."""
+    """The cotangent goes to the last row if there is one, else to the initial value."""
     result = node.inputs[1]
     loop = result.inputs[0] if result.op is ITEM else result
     n_steps = loop_spec(loop).n_steps if loop.op is SCAN else dims_of(result)[0]  # `until` leaves at least one step
@@ -74,14 +74,14 @@ LAST_STATE = register(
 
 
 def last_state(initial: Node, result: Node) -> Node:
-    """The state of which `result` holds the rows, behind the last step; `initial`: as it was before, where the loop does not say."""
+    """The state with rows `result`, after the last step. initial: its value before the loop, used if the loop does not tell it."""
     state = _state_of(result)
     own = state is not None and state.depth == 1 and not state.has_axis
     return apply(LAST_STATE, state.initial if state is not None and own else initial, result)
 
 
 def _state_of(result: Node) -> State | None:
-    """The state of a loop of which a node is the result."""
+    """The state that has a node as its rows; None for other nodes."""
     loop, index = (result.inputs[0], result.number("index")) if result.op is ITEM else (result, 0)
     if loop.op is not SCAN:
         return None

@@ -21,7 +21,7 @@ from .linalg_rules import RULES
 from .lowering import Indices, Library, Operands, ScalarRoutine
 from .runtime_attributes import must_equal
 
-KNOWN_ROWS = 8  # up to so many rows there is a routine for each number of rows (SMALL in emit/runtime/routines/small.py)
+KNOWN_ROWS = 8  # up to this many rows there is a routine for each number of rows (SMALL in emit/runtime/routines/small.py)
 
 Samples = list[tuple[tuple[Any, ...], dict[str, Any]]]
 
@@ -47,7 +47,7 @@ def square_matrix(name: str, a: TensorType) -> int | None:
 
 
 def _same(name: str, n: int | None, m: int | None, rule: str, *types: TensorType) -> int | None:
-    """Of two dimensions that must be equal, the known one."""
+    """The known one of two dimensions that must be equal."""
     if n is not None and m is not None and n != m:
         shapes = " and ".join(show_shape(type_.shape) for type_ in types)
         raise np.linalg.LinAlgError(f"{name}: {rule.format(shapes)}{at_line()}")
@@ -68,7 +68,7 @@ def _dtypes(*types: TensorType) -> tuple[str, ...]:
 
 
 def _routine(name: str) -> Callable[..., str]:
-    """The routine, or its variant for a small number of rows that is known."""
+    """The routine, or its variant for a known, small number of rows."""
 
     def choose(a: TensorType, *others: TensorType) -> str:
         n = a.shape[-1]
@@ -84,7 +84,7 @@ def _square_dims(view: Operands, name: str) -> Indices:
 
 
 def _system_dims(name: str, core: int) -> Callable[[Operands], tuple[Indices, ...]]:
-    """Of a system whose right-hand side has `core` axes of its own."""
+    """The dimensions of the solution of a system whose right-hand side has `core` axes of its own."""
 
     def dims(view: Operands) -> tuple[Indices, ...]:
         a, b = _square_dims(view, name), view.dims(1)
@@ -97,7 +97,7 @@ def _system_dims(name: str, core: int) -> Callable[[Operands], tuple[Indices, ..
 
 
 def _of_square(name: str, *drop: int) -> Callable[[Operands], tuple[Indices, ...]]:
-    """Dimensions of results that are those of a square matrix without the last `drop` axes."""
+    """The dimensions of results: for each number in `drop`, those of a square matrix without that number of last axes."""
 
     def dims(view: Operands) -> tuple[Indices, ...]:
         square = _square_dims(view, name)
@@ -171,12 +171,12 @@ def _definite() -> Samples:
 
 
 def _triangles_of_hermitian() -> Samples:
-    """Only the one triangle counts: the other holds something else."""
+    """Matrices of which one triangle counts; the other holds something else."""
     return [((a,), {"lower": lower}) for lower in (True, False) for ((a,), _) in _single()]
 
 
 def _systems(core: int, choices: Sequence[dict[str, Any]] = ({},)) -> Samples:
-    """Right-hand sides with `core` axes of their own; attributes by turns."""
+    """Systems whose right-hand sides have `core` axes of their own, with attributes by turns."""
     rng = np.random.default_rng(7)
     samples: Samples = []
     for k, ((a,), _) in enumerate(_single()):
@@ -194,7 +194,7 @@ _TRIANGLES = [
 
 
 def _triangles(core: int) -> Samples:
-    """With the large elements back on the diagonal: rows are not exchanged here."""
+    """Systems with the large elements back on the diagonal, as rows are not exchanged here."""
     return [((np.roll(a, -1, axis=-2) if a.dtype.kind in "fc" else a, b), attrs) for (a, b), attrs in _systems(core, _TRIANGLES)]
 
 
@@ -252,12 +252,12 @@ TRIANGULAR_VECTOR = _system(
     statics=_triangle_statics,
 )
 
-SOLVE_FACTORS = _system(  # the same of several right-hand sides, in the place of SOLVE
+SOLVE_FACTORS = _system(  # as SOLVE_FACTOR, for several right-hand sides, in place of SOLVE
     *("solve", "solve_factors", 2, functools.partial(_triangular, name="solve"), "triangles.triangular_into", lambda: _triangles(2)),
     small.TRIANGULAR,
     statics=_triangle_statics,
 )
-SOLVE_FACTOR = _system(  # with one of the LU factors of a matrix, in the place of SOLVE_VECTOR with the matrix
+SOLVE_FACTOR = _system(  # with one of the LU factors of a matrix, in place of SOLVE_VECTOR with the matrix
     *("solve", "solve_factor", 1, functools.partial(_triangular, name="solve"), "triangles.triangular_vector_into", lambda: _triangles(1)),
     small.TRIANGULAR,
     statics=_triangle_statics,
@@ -274,7 +274,7 @@ def _matrix_card(
     scalar: ScalarRoutine | None = None,
     fails: str = "",
 ) -> Card:
-    """The card of a function of square matrices. `results`: how many of the last two axes each lacks, and whether it is real."""
+    """The card of a function of square matrices. results: for each, how many of the last two axes it lacks, and whether it is real."""
 
     def infer(a: TensorType, **attrs: Any) -> Any:
         n = square_matrix(name, a)

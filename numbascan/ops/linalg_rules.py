@@ -1,8 +1,8 @@
 """Derivatives of linear algebra. Rules are exact, and made of cards that have derivatives themselves.
 
-The pairing of cotangents and tangents is Re(sum(w * v)), without conjugation: the adjoint of v -> a @ v is w -> a^T @ w, also where a is
-complex. A derivative is that of the function as it reads its operand: elements of a triangle that is not read have none, so the gradient
-of `cholesky`, `eigh` and `eigvalsh` is itself a triangle, not symmetric as in systems that average the operand with its transpose first.
+The pairing of cotangents and tangents is Re(sum(w * v)), without conjugation: the adjoint of v -> a @ v is w -> a^T @ w, also for complex
+a. Derivatives are those of the function as it reads its operand: elements of a triangle that is not read have none. So the gradient of
+`cholesky`, `eigh` and `eigvalsh` is a triangle. Systems that average the operand with its transpose first have a symmetric one.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _lead(a: Node) -> tuple[int, ...]:
 
 
 def _times(a: Node, x: Node) -> Node:
-    """a @ x for matrices, or for vectors that have an axis less."""
+    """a @ x for matrices x, or for vectors x, which have one axis less."""
     if x.type.rank == a.type.rank:
         return matmul(a, x)
     lead = _lead(a)
@@ -77,13 +77,13 @@ def _column_sums(a: Node, b: Node) -> Node:
 
 
 def _order(a: Node) -> tuple[Node, Node]:
-    """The numbers of rows as a column, and those of columns, of a square matrix."""
+    """The row numbers of a square matrix as a column, and its column numbers as a row."""
     count = sized(ARANGE, (node_of(0), node_of(1)), (dims_of(a)[-1],), dtype="int64")
     return expand(count, (1,)), count
 
 
 def _triangle(a: Node, lower: bool = True, diagonal: float = 1) -> Node:
-    """One triangle of a square matrix, the diagonal times a number, and zeros. What stands elsewhere may be NaN."""
+    """One triangle of a square matrix, its diagonal times a number, zeros elsewhere. The other triangle of `a` may be NaN."""
     row, column = _order(a)
     i, j = (row, column) if lower else (column, row)
     if diagonal == 1:
@@ -93,7 +93,7 @@ def _triangle(a: Node, lower: bool = True, diagonal: float = 1) -> Node:
 
 
 def _hermitian(a: Node, lower: bool) -> Node:
-    """The Hermitian matrix of which one triangle of `a` is read; an imaginary part of the diagonal is not."""
+    """The Hermitian matrix read from one triangle of `a`; imaginary parts of the diagonal are not read."""
     half = _triangle(a, lower, 0.5)
     return add(half, _adjoint(half))
 
@@ -120,7 +120,7 @@ def _solve_jvp(node: Node, da: Node | None, db: Node | None) -> Node:
 
 
 def _triangular_vjp(node: Node, w: Node) -> Sequence[Node]:
-    """As for `solve`, of the elements that are read. With op(a) = a^H both sides are conjugated, to have the system of a itself."""
+    """As for `solve`, for the elements that are read. If op(a) = a^H both sides are conjugated, which gives a system with a itself."""
     a, b = node.inputs
     lower, trans, unit = (node.attr(key) for key in ("lower", "trans", "unit"))
     is_vector, is_conjugate = b.type.rank < a.type.rank, trans == 2
@@ -166,7 +166,7 @@ def _trace_of_quotient(a: Node, da: Node) -> Node:
 
 
 def _det_vjp(node: Node, w: Node) -> Sequence[Node]:
-    """By the inverse: at a singular matrix this raises LinAlgError, though there is a gradient."""
+    """The gradient by the inverse, which raises LinAlgError at a singular matrix, though there is a gradient."""
     return (_scaled_inverse(mul(w, node), node.inputs[0]),)
 
 
@@ -175,7 +175,7 @@ def _det_jvp(node: Node, da: Node) -> Node:
 
 
 def _slogdet_vjp(node: Node, w_sign: Node | None, w_log: Node | None) -> Sequence[Node]:
-    """log(det) = log(sign) + logabsdet; the sign turns with its imaginary part, a real one is constant."""
+    """By log(det) = log(sign) + logabsdet: its imaginary part turns the sign; a real sign is constant."""
     (a,) = node.inputs
     if node.types[0].kind != "c":
         return (zeros_like(a) if w_log is None else _scaled_inverse(w_log, a),)
@@ -200,7 +200,7 @@ def _under(factor: Node, right: Node, trans: int = 0, lower: bool = True) -> Nod
 
 
 def _cholesky_vjp(node: Node, w: Node) -> Sequence[Node]:
-    """The adjoint of the jvp, step by step: the lower triangle of a has a gradient.
+    """The adjoint of the jvp, step by step: only the lower triangle of a has a gradient.
 
     Murray (2016), Differentiation of the Cholesky decomposition, arXiv:1602.07527.
     """
@@ -242,9 +242,9 @@ def _qr_vjp(node: Node, w_q: Node | None, w_r: Node | None) -> Sequence[Node]:
 
 
 def _qr_jvp(node: Node, da: Node) -> tuple[Node, Node]:
-    """dr = u @ r and dq = da @ r^-1 - q @ u, with the upper triangle u that keeps q^H @ q = 1 and, as LAPACK does, the diagonal of r real.
+    """dr = u @ r and dq = da @ r^-1 - q @ u. The upper triangle u keeps q^H @ q = 1 and, as LAPACK does, the diagonal of r real.
 
-    With c = q^H @ da @ r^-1 = q^H @ dq + u, where q^H @ dq is skew: u + u^H = c + c^H.
+    It solves u + u^H = c + c^H with c = q^H @ da @ r^-1 = q^H @ dq + u, where q^H @ dq is skew.
     """
     _check_qr(node)
     q, r = item(node, 0), item(node, 1)
@@ -266,7 +266,7 @@ def _gaps(values: Node, vectors: Node) -> Node:
 
 
 def _from_eigen(vectors: Node, values: Node, w_values: Node | None, w_vectors: Node | None, lower: bool) -> Node:
-    """The cotangent of the matrix: conj(V) @ (diag(w_values) + gaps * (V^T @ w_vectors)) @ V^T, as it is read."""
+    """The cotangent of the matrix: conj(V) @ (diag(w_values) + gaps * (V^T @ w_vectors)) @ V^T, on the triangle that is read."""
     turned = conj(vectors)
     left = None if w_values is None else mul(turned, expand(w_values, (vectors.type.rank - 2,)))
     mixed = None if w_vectors is None else matmul(turned, mul(_gaps(values, vectors), matmul(swap_last(vectors), w_vectors)))
@@ -276,11 +276,11 @@ def _from_eigen(vectors: Node, values: Node, w_values: Node | None, w_vectors: N
 
 
 def _eigh_vjp(node: Node, w_values: Node | None, w_vectors: Node | None) -> Sequence[Node]:
-    """Of eigenvalues that differ. What reaches eigenvectors of equal ones is infinite or NaN; sums over equal eigenvalues have gradients.
+    """The cotangent for eigenvalues that differ. Through eigenvectors of equal ones it is infinite or NaN; sums over these have gradients.
 
     A complex eigenvector is known up to a factor of modulus 1. As in JAX it is taken to move at right angles to itself: results that do not
-    depend on the factor have their derivatives. Others follow LAPACK's choice, a real first component (last, for the upper triangle),
-    and are not described; the factor of an eigenvector with 0 at that place has no derivative.
+    depend on the factor have their derivatives. Other results follow LAPACK's choice, a real first component (last, for the upper
+    triangle), and are not described. The factor of an eigenvector with 0 at that place has no derivative.
     """
     values, vectors = item(node, 0), item(node, 1)
     return (_from_eigen(vectors, values, w_values, w_vectors, bool(node.attr("lower"))),)
@@ -294,7 +294,7 @@ def _eigh_jvp(node: Node, da: Node) -> tuple[Node, Node]:
 
 
 def _both_of(node: Node) -> tuple[Node, Node]:
-    """Eigenvalues with the eigenvectors that `eigvalsh` does not compute."""
+    """The eigenvalues of an `eigvalsh`, and the eigenvectors that it does not compute."""
     both = call("eigh", node.inputs[0], **node.params)
     return item(both, 0), item(both, 1)
 
@@ -313,7 +313,7 @@ def _eigvalsh_jvp(node: Node, da: Node) -> Node:
 
 
 def _size(e: Node) -> Node:
-    """A power of two near the sum of absolute values of each matrix, 1 where that is 0 or not finite. It is constant to derivatives."""
+    """A power of two near the sum of absolute values of each matrix, 1 where that is 0 or not finite. Derivatives take it as a constant."""
     rank, size = e.type.rank, call("absolute", e)
     size = axes_sum(size, (rank - 2, rank - 1), keepdims=True)
     is_fine = call("logical_and", call("greater", size, 0), call("isfinite", size))
@@ -324,7 +324,7 @@ def _size(e: Node) -> Node:
 def _frechet(a: Node, e: Node) -> Node:
     """The derivative of expm at `a` along `e`: the upper right block of the exponential of [[a, e], [0, a]].
 
-    `e` is scaled to the size of 1: a large one would decide how often the whole matrix is halved, at the cost of digits.
+    `e` is scaled to size 1: a large one would determine how often the whole matrix is halved, which costs digits.
 
     Higham (2008), Functions of Matrices, theorem 3.6.
     """

@@ -1,7 +1,7 @@
-"""Linear algebra on matrices of up to 3 rows as scalar statements, operation by operation what `emit.runtime.routines` does.
+"""Linear algebra on matrices of up to 3 rows as scalar statements, with the same operations as `emit.runtime.routines`.
 
-They take as long as the routines (1 row: a third; inverses of 3 rows: 1.15 times) and a quarter of the time to compile: 0.1, 0.2 and
-0.3 s for 1, 2 and 3 rows, where the first routine of a process takes 0.6 to 0.9.
+They take as long as the routines (1 row: a third of the time; inverses of 3 rows: 1.15 times), and compile in a quarter of the time: 0.1,
+0.2 and 0.3 s for 1, 2 and 3 rows. The first routine of a process takes 0.6 to 0.9 s.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from .elementary import EXP, LOG
 from .elementwise import ABS, SQRT
 from .lowering import Column, Elements, Elementwise, Matrix, ScalarCode, ScalarRoutine
 
-MOST_ROWS = 8  # of which some thousand statements are made
-ROWS = 3  # of 4 the routines run faster: an inverse in 49 ns, not 64
+MOST_ROWS = 8  # this many rows make some thousand statements
+ROWS = 3  # for 4 rows the routines are faster: an inverse takes 49 ns, not 64
 
 SUB = Template("{0} - {1}", PLUS, (PLUS, TIMES))
 ADD = Template("{0} + {1}", PLUS, (PLUS, TIMES))
 MUL = Template("{0} * {1}", TIMES, (TIMES, UNARY))
-ROUNDED_MUL = replace(MUL, rounds=True)  # draws of normal vectors have such a factor, and the same bits everywhere
+ROUNDED_MUL = replace(MUL, rounds=True)  # draws of normal vectors use a Cholesky factor, and must have the same bits everywhere
 DIV = Template("{0} / {1}", TIMES, (TIMES, UNARY), cost=DIVISION)
 
 
@@ -49,8 +49,11 @@ def _number(value: float, like: Expr) -> Expr:
 
 @dataclass(frozen=True)
 class Factors:
-    """Of Gaussian elimination with partial pivoting. For each column: the exchanges of a lower row with its own, and the multiples of it
-    that are taken off the rows below; then the upper triangle that is left."""
+    """The result of Gaussian elimination with partial pivoting.
+
+    exchanges: for each column, whether each lower row was exchanged with the pivot row. multiples: for each column, the multiples of the
+    pivot row that are subtracted from the rows below. upper: the upper triangle that is left.
+    """
 
     exchanges: tuple[tuple[Expr, ...], ...]
     multiples: tuple[tuple[Expr, ...], ...]
@@ -66,7 +69,7 @@ class Factors:
 
     @property
     def is_singular(self) -> Expr:
-        """Is a pivot 0? Those behind it are then no numbers, and not 0."""
+        """The condition that a pivot is 0. Those behind it are then no numbers, and not 0."""
         return either(*(compare("==", pivot, 0) for pivot in self.pivots))
 
 
@@ -86,7 +89,7 @@ def _factors(code: ScalarCode, a: Matrix, attrs: dict[str, Any]) -> Factors:
 
 
 def _pivoted(code: ScalarCode, rows: Sequence[Sequence[Name]], k: int, i: int) -> Expr:
-    """Exchanges rows k and i where the latter has the larger pivot; whether it has."""
+    """Exchanges rows k and i if the latter has the larger pivot; returns that condition."""
     is_larger = code.let("is_larger", compare(">", _size(rows[i][k]), _size(rows[k][k])))
     code.exchange(is_larger, [(rows[k][j], rows[i][j]) for j in range(k, len(rows))])
     return is_larger
@@ -118,11 +121,11 @@ def _solved(code: ScalarCode, factors: Factors, columns: Sequence[Column]) -> Se
 
 
 Triangle = tuple[Matrix, bool, bool]
-"""Rows, whether the lower triangle of them counts, and whether the diagonal is taken to be 1."""
+"""The rows of a matrix, whether the lower triangle counts, and whether the diagonal is taken as 1."""
 
 
 def _substitute(code: ScalarCode, x: Sequence[Name], triangle: Triangle) -> None:
-    """Makes a right-hand side the solution."""
+    """Turns a right-hand side into the solution, in place."""
     rows, is_lower, is_unit = triangle
     n = len(rows)
     for i in range(n) if is_lower else reversed(range(n)):
@@ -140,7 +143,7 @@ def _inverse(code: ScalarCode, factors: Factors) -> Sequence[Elements]:
 
 
 def _triangle(code: ScalarCode, a: Matrix, attrs: dict[str, Any]) -> Triangle:
-    """That of op(a)."""
+    """The triangle of op(a)."""
     rows = list(zip(*a, strict=True)) if attrs["trans"] else a
     return rows, attrs["lower"] == (not attrs["trans"]), attrs["unit"]
 
@@ -185,13 +188,13 @@ def _signed_log(factors: Factors) -> tuple[Expr, Expr]:
 
 def _sign_and_log(code: ScalarCode, factors: Factors) -> Sequence[Elements]:
     sign, log = _signed_log(factors)
-    if len(factors.pivots) > 1:  # log(0) is what it should be, but behind a pivot of 0 there are no numbers
+    if len(factors.pivots) > 1:  # log(0) is right, but pivots behind a pivot of 0 are no numbers
         log = _unless_singular(factors, -inf, log)
     return [{(): _unless_singular(factors, 0.0, sign)}, {(): log}]
 
 
 def _determinant(code: ScalarCode, factors: Factors) -> Sequence[Elements]:
-    """The product of pivots. Of three, two may overflow or lose digits where all do not: then by logarithms, as NumPy does it."""
+    """The product of pivots. If a partial product may overflow or lose digits, though the whole does not, by logarithms as in NumPy."""
     first, *others = factors.pivots
     if not others:
         return [{(): first}]
@@ -209,7 +212,7 @@ def _determinant(code: ScalarCode, factors: Factors) -> Sequence[Elements]:
 
 @dataclass(frozen=True)
 class Roots:
-    """The lower triangle of a Cholesky factor, and what the roots on its diagonal are taken of."""
+    """The lower triangle of a Cholesky factor, and the squares of the roots on its diagonal."""
 
     squares: tuple[Expr, ...]
     lower: Matrix

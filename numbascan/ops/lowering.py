@@ -1,4 +1,4 @@
-"""The ways an op becomes loops. A card carries one of these; `plan/` knows only them, not the ops.
+"""Lowerings: the ways in which an op becomes loops. Each card has one; `plan/` knows only these, not the ops.
 
 All functions here take an `Operands` view of the node: its attributes, its operands' dimensions and elements. They return
 index arithmetic and scalar expressions of `ir/loops.py`, never text.
@@ -41,19 +41,19 @@ class Operands(Protocol):
         ...
 
     def chosen(self, condition: Expr, yes: Callable[[], Expr], no: Callable[[], Expr]) -> Expr:
-        """`yes()` where the condition holds, else `no()`. Elements are read for a side, and checked, only where that is taken."""
+        """`yes()` where the condition holds, else `no()`. Elements of a side are read and checked only where it is taken."""
         ...
 
     def short(self, number: Expr) -> Expr:
-        """A number that is written several times: itself, or a local where it is long."""
+        """A number that is used several times: itself, or a local if it is long."""
         ...
 
     def known(self, number: Index) -> Index:
-        """A number as short as what is known of lengths makes it."""
+        """A number, shortened by what is known of lengths."""
         ...
 
     def scalar(self, k: int) -> Index:
-        """Operand k, a scalar integer, as index arithmetic (an int where it is constant). One beyond int64 is the greatest of int64."""
+        """Operand k, a scalar integer, as index arithmetic (an int where it is constant). One beyond int64 becomes the greatest int64."""
         ...
 
     def check(self, condition: Expr, error: str, message: str, *numbers: Index) -> None:
@@ -61,7 +61,7 @@ class Operands(Protocol):
         ...
 
     def same(self, a: Index, b: Index, error: str, message: str, unless: Expr | None = None) -> None:
-        """Raise `error` at run time unless two dimensions are equal; from here on they count as one. Where `unless` holds both stay."""
+        """Raise `error` at run time unless two dimensions are equal; from here on they are one. Where `unless` holds they may differ."""
         ...
 
     def broadcasts(self, dim: Index, extent: Index, error: str, message: str) -> None:
@@ -69,7 +69,7 @@ class Operands(Protocol):
         ...
 
     def stretches(self, dim: Index, extent: Index) -> bool:
-        """Is a dimension at most 1 whatever the run brings, as that of `x[:1]`, and `extent` another one?"""
+        """True if a dimension is at most 1 whatever the run brings, as that of `x[:1]`, and `extent` is another one."""
         ...
 
 
@@ -93,10 +93,10 @@ class View:
     """out[i] = operand[index(i)]. Nothing is stored. `index` gives the place in operand 0.
 
     `keeps_dims`: a dimension whose place `index` leaves as it is, or moves to another axis, is the operand's own.
-    `keeps_order`: every element is there once, in the operand's order. `repeats`: an element may be read several times.
-    `renames`: a dimension may be another one than the operand's where there is no element.
-    `summed`: what is written instead where dimensions ask for sums, which only they tell.
-    `depth`: for how many operations it counts in an expression. An index that names i thrice is 27 times as long behind two others.
+    `keeps_order`: each element is there once, in the operand's order. `repeats`: an element may be read several times.
+    `renames`: a dimension may differ from the operand's if there is no element.
+    `summed`: the passes that are written instead if the dimensions ask for sums, as only they tell.
+    `depth`: the operations that it counts for in an expression. An index that names i thrice is 27 times as long behind two others.
     """
 
     dims: Dims
@@ -113,7 +113,7 @@ class View:
 class Generate:
     """out[i] = element(i), computed where it is read.
 
-    `from_operand`: it is one of operand 0, or another value where there is none. It is stored where loops would ask that at every read.
+    `from_operand`: it is one of operand 0, or another value if there is none. It is stored where loops would ask that at every read.
     """
 
     dims: Dims
@@ -133,9 +133,9 @@ class Pass:
 
 @dataclass(frozen=True)
 class ByRow:
-    """Where a loop alone reads a result, row by row, it need not be written: `element` is computed as it is read.
+    """A result that only a loop reads, row by row, need not be written: `element` is computed as it is read.
 
-    `may`: do the attributes of a node say at once where each row comes from?
+    `may`: True if the attributes of a node say at once where each row comes from.
     """
 
     may: Callable[[Mapping[str, Any]], bool]
@@ -146,7 +146,7 @@ class ByRow:
 class Passes:
     """The result is written by several loop nests, in order; later ones may overwrite earlier ones.
 
-    All elements must be written. `inside`: the one pass that is left where the result lies in the memory of operand 0.
+    All elements must be written. `inside`: the one pass that is left if the result lies in the memory of operand 0.
     """
 
     dims: Dims
@@ -162,8 +162,8 @@ class Fold:
     `start(dtype)` gives the accumulator's first value, `step(accumulator, element)` the next one. `loop(type)` names the dtype of the
     accumulator, to which elements are cast. `allow_empty=False` refuses to reduce zero elements.
     `cumulative`: every partial result is kept along the one axis, instead of the last.
-    `is_place`: the result is where the first element is that equals what comes out, or is NaN: its flat index within the reduced axes.
-    `place_stays`, ">=" or "<=": the place does not move while the accumulator is so beside an element.
+    `is_place`: the result is the flat index, within the reduced axes, of the first element that is NaN or equals the reduced value.
+    `place_stays`, ">=" or "<=": the place stays while the accumulator compares so with an element.
     """
 
     loop: Callable[[TensorType], str]
@@ -182,21 +182,21 @@ class Fold:
 class Contract:
     """A sum of products of two operands. Attribute `labels` = (labels of a, labels of b, labels of the result), each a tuple of ints.
 
-    A label in both operands but not in the result is summed over. No label twice in one operand. `labels`: where there is no attribute.
+    A label in both operands but not in the result is summed over. No label is twice in one operand. `labels`: if there is no attribute.
     """
 
     labels: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] | None = None
 
 
 class ScalarCode(Protocol):
-    """Statements on scalars in the making, where a routine is written out."""
+    """A writer of statements on scalars, for a routine that is written out."""
 
     def let(self, hint: str, value: Expr) -> Expr:
         """A local that holds `value`."""
         ...
 
     def variable(self, hint: str, value: Expr) -> Name:
-        """A local of its own, which may be given other values."""
+        """A new local, which may be assigned other values."""
         ...
 
     def assign(self, name: Name, value: Expr) -> None:
@@ -204,7 +204,7 @@ class ScalarCode(Protocol):
         ...
 
     def exchange(self, condition: Expr, pairs: Sequence[tuple[Name, Name]]) -> None:
-        """The two variables of each pair change their values where `condition` holds."""
+        """Exchanges the values of the two variables of each pair where `condition` holds."""
         ...
 
 
@@ -215,12 +215,12 @@ Elements = dict[tuple[int, ...], Expr]
 
 @dataclass(frozen=True)
 class ScalarRoutine:
-    """A routine on a matrix of at most `rows` rows as scalar statements; of `most_rows` where there is no routine to call.
+    """A routine on a matrix of at most `rows` rows as scalar statements; of at most `most_rows` if there is no routine to call.
 
-    `prepared(code, matrix, attrs)` is done once for all that reads the matrix. With what that gave, `refused` says whether it
-    cannot be done, `columns` makes the columns of the solution of a system from those of the right-hand side, and `results` the elements
-    of each result of a function of the matrix alone. The row of a routine on rows of numbers is handed over as a matrix of one column.
-    `kinds`: of the dtypes that it takes.
+    `prepared(code, matrix, attrs)` is written once for all that reads the matrix. From its result, `refused` gives the condition that the
+    matrix is refused, `columns` the columns of a system's solution from those of the right-hand side, and `results` the elements of each
+    result of a function of the matrix alone. A routine on rows of numbers gets its row as a matrix of one column. `kinds`: the kinds of
+    dtypes that it takes.
     """
 
     rows: int
@@ -237,16 +237,16 @@ class Library:
     """A routine on whole C-contiguous arrays: `routine(results…, operands…, *statics)`, from `numbascan.emit.runtime.routines`.
 
     `core` gives the rank of each operand, then of each result, that one call handles; leading axes are looped over, and must
-    be equal in all operands. A result of core rank 0 is handed over as an array of shape (1,), an operand of core rank 0 as its value.
-    A routine with a `message` gives a bool: False raises LinAlgError with that text. `written_out`: the same in loops, where
-    `is_written_out` says so of whether the target calls routines, and of the operands' types.
+    be equal in all operands. A result of core rank 0 is passed as an array of shape (1,), an operand of core rank 0 as its value.
+    A routine with a `message` returns a bool: False raises LinAlgError with that text. `written_out`: the same in loops, used if
+    `is_written_out(calls_routines, *types)` is true: of whether the target calls routines, and of the operands' types.
     """
 
-    routine: Callable[..., str]  # of the operand types: the routine's name
+    routine: Callable[..., str]  # operand types -> the routine's name
     core: tuple[tuple[int, ...], tuple[int, ...]]
     dims: Callable[[Operands], tuple[Indices, ...]]  # one tuple per result
     statics: Callable[[dict[str, Any]], tuple[Any, ...]] = lambda attrs: ()
-    dtypes: Callable[..., tuple[str, ...]] | None = None  # of the operands as handed over; default: as they are
+    dtypes: Callable[..., tuple[str, ...]] | None = None  # operand types -> the dtypes of the operands as passed; default: as they are
     scalar: ScalarRoutine | None = None  # instead of the call, for matrices of few rows and short rows
     message: str = ""
     written_out: Generate | Contract | None = None

@@ -1,4 +1,4 @@
-"""A value whose shape is known from elsewhere: what a user gives as the derivative of something must have its shape."""
+"""A value that must have a given shape, as a derivative given by the user must have that of what it belongs to."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from .shape import known_shape
 
 
 class _OfShapeCard(SizedCard):
-    """Once the shape is known, it is the value itself."""
+    """Rebuilt on a value known to have the shape, it is the value itself."""
 
     def rebuilt(self, node: Node, inputs: tuple[Node, ...]) -> Node:
         return of_shape(inputs[0], filled(node.attr("shape"), iter(inputs[1:])), str(node.attr("what")))
 
 
 def of_shape(x: Node, dims: Sequence[Node | int], what: str) -> Node:
-    """`x`, which has these dimensions and no other: ValueError now or when it runs. Nothing broadcasts. `what`: x, in words."""
+    """`x`, checked to have exactly these dimensions: else ValueError, now or at run time. Nothing broadcasts. what: x, in words."""
     wanted = tuple(map(node_of, dims))
     return x if same_dims(x, wanted) else sized(OF_SHAPE, (x,), wanted, what=what)
 

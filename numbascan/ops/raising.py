@@ -1,4 +1,4 @@
-"""`raise` and `assert` that only the run decides: a value, where a condition holds; else an error of one of Python's classes."""
+"""`raise` and `assert` that only the run decides: a value if a condition holds, else an error of one of Python's classes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MARK = re.compile(r"raise ([^ ]+): (.*)", re.DOTALL)
 
 
 def named(cls: type[Exception], message: str) -> str:
-    """A message that names the class of its error: compiled code raises Python's own errors, and `as_own` makes one of that class."""
+    """A message that names the class of its error. Compiled code raises Python's own errors; `as_own` turns them into that class."""
     name = f"{cls.__module__}.{cls.__qualname__}"
     with _LOCK:
         k = 1
@@ -29,7 +29,7 @@ def named(cls: type[Exception], message: str) -> str:
 
 
 def as_own(error: Exception) -> Exception:
-    """An error of the class that its message names; itself where it names none."""
+    """An error of the class that its message names; the error itself if it names none."""
     text = error.args[0] if error.args else None
     found = _MARK.fullmatch(text) if isinstance(text, str) else None
     cls = _OWN.get(found[1]) if found is not None else None
@@ -62,4 +62,4 @@ RAISING: Card = register(
         ),
     )
 )
-"""The first operand where the second holds; else an error. A cotangent takes the same way."""
+"""The first operand if the second holds, else an error. Cotangents are checked alike."""

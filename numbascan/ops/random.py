@@ -1,6 +1,6 @@
-"""Draws: random numbers as functions of a key, the number of the draw and the position in it. No state, so nothing is special about them.
+"""Draws: random numbers as functions of a key, the number of the draw and the position in it. Without state, they are ordinary ops.
 
-Elements one by one where there are few; long draws by routines that use all four words of each Philox block. Both give the same numbers.
+Short draws are made element by element, long ones by routines that use all four words of each Philox block. Both give the same numbers.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from .shape import known_shape
 Samples = list[tuple[tuple[Any, ...], dict[str, Any]]]
 NO_GRADIENT = "a random number moves with nothing; write it as a function of a base draw (loc + scale * z), which is taken as a constant"
 REJECTED = "a draw that is accepted or refused, or a whole number, does not move smoothly with its parameters"
-FEW = 8  # elements up to which a draw is made element by element, in locals
+FEW = 8  # a draw of up to this many elements is made element by element, in locals
 _KEY = (np.uint64(0x452821E638D01377), np.uint64(0xBE5466CF34E90C6C))
 
 
 def _quiet(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method as an oracle: words overflow as they should."""
+    """A method as an oracle, without warnings: words overflow as they should."""
 
     def evaluate(*values: Any) -> Any:
         with np.errstate(all="ignore"):
@@ -41,7 +41,7 @@ def _quiet(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _drawn(name: str, words: int, result: str, samples: Callable[[], Samples], ahead: str = "") -> Card:
-    """The card of a method that takes so many words; `ahead`: the routine that makes many at once."""
+    """The card of a method that takes `words` words. ahead: the routine that makes many numbers at once."""
     loop = (*("uint64",) * words, result)
     method = _quiet(getattr(draw_methods, name))
     code = replace(helper("random", name, words), ahead=ahead)
@@ -61,7 +61,7 @@ def _successive() -> Samples:
 
 RANDOM_BITS = _drawn("random_bits", 5, "uint64", _successive, "draws.words_ahead")
 RANDOM_NORMAL = _drawn("random_normal", 5, "float64", _successive, "draws.normals_ahead")
-SINGLE = np.uint64(2)  # the tag of draws of one number: they are the positions of draw 0, so that four of them share a block
+SINGLE = np.uint64(2)  # the tag of draws of one number: these are positions of draw 0, so that four of them share a block
 UNIFORM_OF = _drawn("uniform_of", 1, "float64", lambda: [((_words(),), {})])
 SINGLE_UNIFORM_OF = _drawn("single_uniform_of", 1, "float64", lambda: [((_words(),), {})])
 EXPONENTIAL_OF, CAUCHY_OF, GUMBEL_OF, LAPLACE_OF, LOGISTIC_OF = (
@@ -72,7 +72,7 @@ NORMAL_OF = _drawn("normal_of", 1, "float64", lambda: [((_words(),), {})], "draw
 
 
 def _sampled(name: str, *parameters: np.ndarray) -> Card:
-    """The card of a sampler: key, number, position, parameters."""
+    """The card of a sampler. Operands: key, number, position, parameters."""
     sampler = rejection.SAMPLERS[name]
     loop = (*("uint64",) * 4, *(sampler.dtype,) * (sampler.parameters + 1))
     method = _quiet(rejection.sampled(sampler))
@@ -116,14 +116,14 @@ DRAWN_BY = register(
         no_gradient=f"{REJECTED} (a choice by probability)",
     )
 )
-"""A parameter that draws are compared with: no derivative goes through the result."""
+"""A parameter with which draws are compared: no derivative goes through the result."""
 
 
 # functions whose last bit is the same everywhere --------------------------------------------------------------------
 
 
 def _exact(name: str, partial: Callable[[Node, Node], Any], *points: float) -> Card:
-    """The card of a function of a double. libm's own differ from one to another in the last bit, and a draw must not."""
+    """The card of a function of a double. It is not libm's: these differ from each other in the last bit, and a draw must not."""
     method = _quiet(getattr(draw_methods, name))
     samples: Samples = [((np.array(points),), {})]
     return loop_card(
@@ -145,7 +145,7 @@ EXACT_LOG1P = _exact("exact_log1p", lambda out, x: div(1, add(1, x)), -0.9, -0.0
 
 
 class _OpenDraw(Card):
-    """A draw of as many elements as its last operand says. Where that is known it is the draw of a fixed length."""
+    """A draw whose length is its last operand. Rebuilt with a known length, it is the draw of that fixed length."""
 
     def rebuilt(self, node: Node, inputs: tuple[Node, ...]) -> Node:
         count = constant_value(inputs[3])
@@ -166,7 +166,7 @@ def _counted_dims(view: Operands) -> tuple[Indices, ...]:
 
 
 def _whole_draw(name: str, element_card: Card) -> Card:
-    """Registers the two cards of a whole draw, by a routine of `runtime/routines/draws.py`, or by the card of one of its elements.
+    """Registers both cards of a whole draw: by a routine of `runtime/routines/draws.py`, or by the card of one of its elements.
 
     Operands: key, number, and the open length.
     """
@@ -255,7 +255,7 @@ IN_RANGE = register(
         vjp=lambda node, cotangent: (cotangent, None),
     )
 )
-"""A parameter, where a condition holds; else ValueError."""
+"""A parameter if a condition holds, else ValueError."""
 
 
 def _places_dims(view: Operands) -> Indices:
@@ -300,7 +300,7 @@ DRAW_NUMBERS = register(
         "draw_numbers",
         lambda first, *sizes, shape, stride: first + stride * np.arange(max(int(filled(shape, iter(sizes))[0]), 0)),
         lambda first, *sizes, shape, stride: TensorType("int64", known_shape(shape)),
-        # the loop whose steps are numbered says what is wrong with a negative number of steps
+        # the loop whose steps are numbered refuses a negative number of steps
         Generate(lambda view: tuple(run_numbers(view, view.attrs["shape"], 1)), _numbers_element),
         samples=lambda: [((5,), {"shape": (4,), "stride": 1}), ((np.int64(7), 3), {"shape": (HOLE,), "stride": 2})],
         no_gradient="positions are counted, not computed",

@@ -1,8 +1,8 @@
-"""Linear recurrences along the last axis: what the derivatives of running products are made of, zeros among the factors or not.
+"""Linear recurrences along the last axis, which the derivatives of running products are made of, with or without zero factors.
 
     out[0] = b[0], out[k] = a[k] * out[k - 1] + b[k]
 
-Read backwards, its derivative is one again: no order of derivative divides, and all take time in proportion to the length.
+Its derivative is a recurrence again, read backwards: derivatives of any order do not divide, and take time in proportion to the length.
 """
 
 from __future__ import annotations

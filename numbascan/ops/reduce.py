@@ -1,4 +1,4 @@
-"""Reductions over axes, and running sums and products. What can be said with these is written in `front/`."""
+"""Reductions over axes, and running sums and products. Functions made of these are in `front/`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def widened(dtype: str) -> str:
 
 
 def reduced_shape(shape: Shape, axis: tuple[int, ...], keepdims: bool) -> Shape:
-    """The shape after reducing axes; they stay as 1 with keepdims."""
+    """The shape after reducing axes; with keepdims they stay, of length 1."""
     return tuple(1 if k in axis else dim for k, dim in enumerate(shape) if keepdims or k not in axis)
 
 
@@ -82,7 +82,10 @@ def _fold(name: str, function: Callable[..., Any], result: Callable[[str], str],
 
 
 def _sum_loop(x: TensorType) -> str:
-    """Single precision is summed in double: a plain loop over 10⁶ elements would be off by a percent where NumPy's pairwise sum is not."""
+    """The dtype of the accumulator. Single precision is summed in double.
+
+    A plain loop over 10⁶ elements would be off by a percent, where NumPy's pairwise sum is not.
+    """
     return {"float32": "float64", "complex64": "complex128"}.get(x.dtype, widened(x.dtype))
 
 
@@ -100,12 +103,12 @@ def _axes(node: Node) -> tuple[int, ...]:
 
 
 def _summed_like(node: Node, value: Node) -> Node:
-    """What has the shape of a reduction's operand, summed as that is reduced."""
+    """A value of the shape of a reduction's operand, summed over the reduced axes."""
     return call("sum", value, axis=_axes(node), keepdims=bool(node.attr("keepdims")))
 
 
 def _kept(node: Node, value: Node) -> Node:
-    """What has the shape of a reduction's result, with the reduced axes back as axes of length 1."""
+    """A value of the shape of a reduction's result, with the reduced axes back as axes of length 1."""
     return value if node.attr("keepdims") else expand(value, _axes(node))
 
 
@@ -114,7 +117,7 @@ def _spread(node: Node, cotangent: Node) -> tuple[Node]:
 
 
 def _other_factors(node: Node) -> Node:
-    """For each element of a product's operand the product of all others: without a division, so that zeros are like any number."""
+    """The product of all other elements, for each element of a product's operand. It does not divide, so zeros are like any number."""
     x = node.inputs[0]
     found: list[Node] = []
     for axis in _axes(node):
@@ -144,7 +147,7 @@ ADD_TO_SUM = loop_card(
     partials=lambda out, total, x: (1, 1),
     is_cheap=True,
 )
-"""A term added to a sum over the steps of a loop, whose order is free."""
+"""A term added to a sum over the steps of a loop; the order of the sum is free."""
 
 
 def _add_to_sum(total: Expr, element: Expr) -> Expr:
@@ -172,7 +175,7 @@ ANY = _truth("any", np.any, False, OF_TWO_ANY)
 
 
 def lowest(dtype: str) -> complex | float | int | bool:
-    """What no element is less than."""
+    """A value that no element is less than."""
     kind = np.dtype(dtype).kind
     if kind == "b":
         return False
@@ -182,7 +185,7 @@ def lowest(dtype: str) -> complex | float | int | bool:
 
 
 def highest(dtype: str) -> complex | float | int | bool:
-    """What no element is greater than."""
+    """A value that no element is greater than."""
     kind = np.dtype(dtype).kind
     if kind == "b":
         return True
@@ -207,14 +210,14 @@ def _extreme(name: str, function: Callable[..., Any], first: Callable[[str], Any
 
 
 def _best(node: Node) -> tuple[Node, Node]:
-    """Where the extreme elements are, the NaN if there are any; and how many, in the shape of the result."""
+    """A mask of the extreme elements, or of the NaNs if there are any; and their number, in the shape of the result."""
     x = node.inputs[0]
     here = call("logical_or", call("equal", x, _kept(node, node)), call("isnan", x))
     return here, _summed_like(node, cast(here, x.type.dtype))
 
 
 def _shared_out(node: Node, cotangent: Node) -> tuple[Node]:
-    """Equal extreme elements have equal shares."""
+    """The cotangent, in equal shares for equal extreme elements."""
     here, count = _best(node)
     return (where(here, _kept(node, div(cotangent, count)), 0),)
 
@@ -229,7 +232,7 @@ MIN = _extreme("min", np.min, highest, MINIMUM)
 
 
 def _extreme_place(name: str, function: Callable[..., Any], first: Callable[[str], Any], better: Card, stays: str) -> Card:
-    """The first of the best elements, or the first NaN. Positions count in the reduced axes together."""
+    """The card of the position of the first extreme element, or of the first NaN, counted in the reduced axes together."""
 
     def evaluate(x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
         if len(axis) == 1:
@@ -281,7 +284,7 @@ def _summed_behind(node: Node, cotangent: Node) -> tuple[Node]:
 
 
 def _factors_back(node: Node, cotangent: Node) -> tuple[Node]:
-    """The product of what is before an element times the weighted sum of products of what is behind."""
+    """The product of the elements before each one, times the weighted sum of products of the elements behind it."""
     (axis,) = _axes(node)
     behind = recurrence_back(to_last(node.inputs[0], axis), to_last(cotangent, axis))
     return (from_last(mul(behind, one_later(to_last(node, axis), 1)), axis),)
@@ -299,7 +302,7 @@ CUMPROD = _running("cumprod", np.cumprod, widened, _starting(1), _binary(PRODUCT
 
 
 def _records(node: Node, line: Node) -> tuple[Node, ...]:
-    """The index of a line that gives the best elements so far, of equal ones the first."""
+    """The index that takes the best elements so far of a line; of equal ones the first."""
     best = to_last(node, *_axes(node))
     last = best.type.rank - 1
     is_new = call("not_equal", best, one_later(best, 0))

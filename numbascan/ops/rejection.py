@@ -1,8 +1,8 @@
-"""Distributions whose draws take as many words as it takes: rejection, and search through a distribution function.
+"""Distributions whose draws take an open number of words: by rejection, or by search through a distribution function.
 
-As in `draw_methods.py`, whose words and functions these are: arithmetic without branches, for arrays here, compiled for numbers in
-`emit/runtime/random.py`. Each element has a sequence of words of its own, the counter's second word being its position plus one: no
-element's draw depends on another's. Parameters come as a tuple of doubles, their ranges are checked before.
+Words and functions are those of `draw_methods.py`. As there, all is arithmetic without branches: for arrays here, compiled for numbers in
+`emit/runtime/random.py`. Each element has its own sequence of words, as the counter's second word is its position plus one: no element's
+draw depends on another's. Parameters come as a tuple of doubles; their ranges are checked before.
 """
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
 
@@ -487,7 +487,7 @@ def geometric_of(word, p):
 
 @dataclass(frozen=True)
 class Search:
-    """Search through a distribution from 0 on, where `is_small`: the first probability, the next ones, what the place means."""
+    """Search through a distribution from 0 on, where `is_small`. start: the first probability. following: the next ones. end: the value."""
 
     is_small: str
     start: str
@@ -497,9 +497,12 @@ class Search:
 
 @dataclass(frozen=True)
 class Sampler:
-    """How an element is drawn, by names of functions here: what is made of the parameters; what is proposed, and whether it is taken at
-    once; else whether it passes a test; its value. `dtype`: of the parameters and the result. `plain`: whether a simpler value is the same,
-    by what is made of the parameters, and that value; what draws one number asks, arrays take the other one."""
+    """The way to draw an element, by names of functions here.
+
+    setup: the values made of the parameters. proposal: a proposal, and whether it is taken at once. test: whether it is taken otherwise.
+    value: its value. dtype: that of the parameters and the result. plain: the condition on the values of `setup` under which a simpler
+    value is the same, and that value; only draws of one number ask, arrays always take `value`.
+    """
 
     parameters: int
     setup: str
@@ -546,7 +549,7 @@ METHODS = (
 
 
 def sampled(sampler: Sampler) -> Callable[..., np.ndarray]:
-    """A sampler for arrays, which the oracle calls: elements that are refused go on to their next words."""
+    """A sampler for arrays, called by the oracle. Refused elements go on to their next words."""
     names = globals()
     setup, proposal, test, value = (names[name] for name in (sampler.setup, sampler.proposal, sampler.test, sampler.value))
 
@@ -577,7 +580,7 @@ def sampled(sampler: Sampler) -> Callable[..., np.ndarray]:
 
 
 def _searched(search: Search, place: tuple[Any, ...], parameters: tuple[Any, ...], result: np.ndarray) -> np.ndarray:
-    """Fills `result` where search finds it; the elements that are left."""
+    """Fills `result` where search finds it; returns the elements that are left."""
     names = globals()
     is_small = names[search.is_small](parameters)
     chosen = np.flatnonzero(is_small)

@@ -1,7 +1,7 @@
 """Reshaping in C order. Only axes whose lengths change cost index arithmetic.
 
-Entries of the attribute `shape` are sizes, -1 for what is left over, or ("dim", k) for the k-th dimension of the operand: what stays as
-it is, known or not, divides out.
+Entries of the attribute `shape` are sizes, -1 for what is left over, or ("dim", k) for the k-th dimension of the operand: dimensions
+that stay as they are, known or not, cancel.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ Shape = tuple[Any, ...]
 
 
 class _ReshapeCard(SizedCard):
-    """Dimensions of the operand that become known are written as numbers."""
+    """Rebuilt, it has the operand's dimensions that became known as numbers."""
 
     def rebuilt(self, node: Node, inputs: tuple[Node, ...]) -> Node:
         return reshaped(inputs[0], filled(node.attr("shape"), iter(inputs[1:])))
 
 
 def reshaped(x: Node, shape: Shape) -> Node:
-    """The node of x in another shape; entries may be nodes, too. Of one of x's own dimensions that is said: no run need compare the two."""
+    """The node of x in another shape, whose entries may be nodes. One of x's own dimensions is marked: no run need compare the two."""
     known, dims = x.type.shape, dims_of(x) if any(isinstance(part, Node) for part in shape) else ()
     own = [_own_dim(dims, k, part) if isinstance(part, Node) else part for k, part in enumerate(shape)]
     return sized(RESHAPE, (x,), tuple(known[part[1]] if _is_dim(part) and known[part[1]] is not None else part for part in own))
 
 
 def _own_dim(dims: Sequence[Node], k: int, entry: Node) -> Any:
-    """An entry of a shape, as the dimension of the operand that it is; of several equal ones, that of the same place."""
+    """An entry of a shape; `("dim", axis)` if it is a dimension of the operand, of several equal ones that of the same place."""
     own = [axis for axis, dim in enumerate(dims) if dim is entry and constant_value(dim) is None]
     return entry if not own else ("dim", k if k in own else own[0])
 
@@ -68,7 +68,7 @@ def _type(x: TensorType, *sizes: TensorType, shape: Shape) -> TensorType:
         return TensorType(x.dtype, tuple(result))
     size, taken = math.prod(dim or 0 for dim in rest), math.prod(others)
     fits = taken == size if -1 not in shape else bool(taken) and size % taken == 0
-    if not fits and not sources:  # beside a dimension of the run, which may be 0, the run decides
+    if not fits and not sources:  # a dimension that stays may be 0 in the run: then the run decides
         raise ValueError(f"np.reshape: {show_shape(x.shape)} has {size} elements, which do not fit {_show(shape)}{at_line()}")
     if -1 in shape and fits:
         result[shape.index(-1)] = size // taken
@@ -98,7 +98,7 @@ def _result_dims(view: Operands) -> Indices:
 
 
 def _but_own(view: Operands, asked: Indices) -> tuple[Index, Index]:
-    """How many elements there are, and how many are asked for but for -1, for each place in the dimensions that stay as they are."""
+    """The number of elements, and the product of the sizes asked for but -1, both without the dimensions that stay as they are."""
     shape, left = view.attrs["shape"], dict(enumerate(view.dims(0)))
     others = [
         dim for entry, dim in zip(shape, asked, strict=True) if dim != -1 and not (_is_dim(entry) and left.pop(entry[1], None) is not None)
@@ -133,12 +133,12 @@ def _index(view: Operands, index: Indices) -> Indices:
 
 
 def axis_groups(ins: Indices, outs: Indices) -> list[tuple[list[int], list[int]]]:
-    """Axes of an array and of its reshaped form in groups of equally many elements, as small as can be told.
+    """Groups of axes of an array and of its reshaped form, with equally many elements, as small as can be told.
 
     >>> axis_groups((4, 3, 5), (12, 1, 5))
     [([0, 1], [0]), ([2], [2])]
 
-    Only the first group needs arithmetic. Axes of length 1 stand nowhere.
+    Only the first group needs arithmetic. Axes of length 1 are in no group.
     """
     left = [axis for axis, dim in enumerate(ins) if dim != 1]
     right = [axis for axis, dim in enumerate(outs) if dim != 1]

@@ -1,4 +1,4 @@
-"""Rows that must be there: what a loop checks before it starts, as an op for what is written without a loop; and rows from one on."""
+"""Ops for rows that must exist: the checks that a loop makes before it starts, for code without the loop; and windows of rows."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _dims(view: Operands) -> Indices:
 
 AT_LEAST_ROWS = register(
     Card(
-        "at_least_rows",  # its operand, of which {0} rows are there and {1} needed
+        "at_least_rows",  # its operand; in the message {0} rows are there and {1} needed
         _evaluate,
         _infer,
         View(_dims, lambda view, index: index),
@@ -54,14 +54,14 @@ AT_LEAST_ROWS = register(
 
 
 class _KeptShapeCard(SizedCard):
-    """Once the shapes are known to be one, it is the value itself."""
+    """Rebuilt with shapes known to be equal, it is the value itself."""
 
     def rebuilt(self, node: Node, inputs: tuple[Node, ...]) -> Node:
         return _kept_shape(inputs[0], filled(node.attr("shape"), iter(inputs[1:])), node.attr("texts"))
 
 
 def in_shape(spec: LoopSpec, position: int, write: Node) -> Node:
-    """`write`, what a single step makes of state or carry `position`: of the shape of the initial value, else the loop's error."""
+    """`write`, which a single step makes of state or carry `position`, if it has the shape of the initial value; else the loop's error."""
     n_states = len(spec.states)
     if position < n_states:
         state = spec.states[position]
@@ -103,7 +103,7 @@ def _kept_dims(view: Operands) -> Indices:
 
 KEPT_SHAPE = register(
     _KeptShapeCard(
-        "kept_shape",  # its operand; each text says that a shape changed from {0} to {1}: texts[0] of types, the others of dimensions
+        "kept_shape",  # its operand; the texts say that a shape changed from {0} to {1}: texts[0] for types, the others for dimensions
         _kept,
         _kept_type,
         View(_kept_dims, lambda view, index: index),
@@ -148,13 +148,13 @@ _X = np.arange(18.0).reshape(6, 3) / 7
 
 
 def _of_rows(node: Node, axis: int) -> list[tuple[Node, int]]:
-    """Rows keep their shape, their number changes."""
+    """The operand and axis that a dimension of the rows comes from; none for the number of rows, which changes."""
     return [(node.inputs[0], axis)] if axis else []
 
 
 WINDOW = register(
     SizedCard(
-        "window",  # x[start : start + count], all of which is there: no bound is cut to what is
+        "window",  # x[start : start + count], which must exist: no bound is clipped
         _window,
         lambda x, *holes, place: x.with_shape((None if place[1] == HOLE else place[1], *x.shape[1:])).strong(),
         View(_window_dims, _window_index),
@@ -168,7 +168,7 @@ WINDOW = register(
 
 
 def window(x: Node, start: Node, count: Node) -> Node:
-    """`x[start : start + count]`, which must be there."""
+    """`x[start : start + count]`, which must exist."""
     return sized(WINDOW, (x,), (start, count))
 
 
@@ -208,7 +208,7 @@ _ERRORS = ("{0} steps", "{0} rows, {1} needed for {2} steps")
 
 STEP_ROWS = register(
     SizedCard(
-        "step_rows",  # x[start : start + n_steps + extra], where x must have n_steps + span rows; no errors: where it has them for sure
+        "step_rows",  # x[start : start + n_steps + extra]; x must have n_steps + span rows. No errors: it is known to have them
         _step_rows,
         _step_rows_type,
         View(_step_rows_dims, lambda view, index: (add(index[0], view.attrs["place"][0]), *index[1:])),
@@ -225,7 +225,7 @@ STEP_ROWS = register(
 
 
 def is_window(x: Node, count: Node) -> bool:
-    """Is it so many rows of something, for sure?"""
+    """True if `x` is a window known to have `count` rows."""
     if x.op is not WINDOW:
         return False
     found = filled(x.attr("place"), iter(x.inputs[1:]))[1]

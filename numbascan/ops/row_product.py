@@ -1,4 +1,4 @@
-"""Rows times a matrix, each row a case of its own: its bits depend on no other row, nor on how many there are, as with BLAS they do."""
+"""Rows times a matrix, each row by itself: its bits depend neither on other rows nor on their number, as they do with BLAS."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Cards with numbers among their attributes that may be known only to the run: sizes, positions, bounds of slices.
+"""Cards whose attributes hold numbers that only the run may know: sizes, positions, bounds of slices.
 
-Such an attribute is a nest of tuples. A number that is known stands in it as an int; one that is not is a further operand, and HOLE stands
-in its place (ARRAY for an operand that is an array of positions). When an operand becomes known it moves into the attribute, so that
-types are as definite as they can be.
+Such an attribute is a nest of tuples. A known number is an int in it. An unknown number is a further operand, with HOLE in its place in the
+nest (ARRAY for an operand that is an array of positions). When an operand becomes known it moves into the attribute, so that types are as
+definite as possible.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ class SizedCard(Card):
 
 
 def sized(card: SizedCard, arrays: Iterable[Node], nest: Any, **others: Any) -> Node:
-    """The node of a sized card; `nest` is its attribute with nodes in the places of holes."""
+    """The node of a sized card; `nest` is its attribute, with nodes in place of holes."""
     operands: list[Node] = []
     return apply(card, *arrays, *operands_of(nest, operands), **{card.holder: settled(nest)}, **others)
 
 
 def operands_of(nest: Any, found: list[Node]) -> list[Node]:
-    """The nodes of a nest that the run must give, in order."""
+    """The nodes of a nest that become operands, in order: arrays, and numbers that only the run knows."""
     if isinstance(nest, tuple):
         for part in nest:
             operands_of(part, found)
@@ -67,7 +67,7 @@ def settled(nest: Any) -> Any:
 
 
 def filled(nest: Any, values: Iterator[Any]) -> Any:
-    """A nest with its holes taken by `values`, in order."""
+    """A nest with its holes filled by `values`, in order."""
     if isinstance(nest, tuple):
         return tuple(filled(part, values) for part in nest)
     return next(values) if isinstance(nest, str) and nest in (HOLE, ARRAY) else nest
@@ -79,7 +79,7 @@ def run_numbers(view: Operands, nest: Any, first: int) -> Any:
 
 
 def _number(view: Operands, k: int) -> Index:
-    """Operand k, which must be an int64."""
+    """Operand k, checked to fit int64."""
     number = view.scalar(k)
     if view.types[k].dtype == "uint64" and not isinstance(number, int):
         message = f"an unsigned number is too large for a size or a shift: {_GREATEST} or more"
@@ -91,7 +91,7 @@ def _number(view: Operands, k: int) -> Index:
 
 
 def product(dims: Iterable[Index]) -> Index:
-    """The number of elements, fixed factors first."""
+    """The product of dimensions, fixed factors first."""
     dims = list(dims)
     total: Index = math.prod(dim for dim in dims if isinstance(dim, int))
     for dim in dims:
@@ -100,7 +100,7 @@ def product(dims: Iterable[Index]) -> Index:
 
 
 def quotient(dims: Indices, others: Indices) -> Index | None:
-    """product(dims) / product(others) where it shows without dividing at run time, else None."""
+    """product(dims) / product(others) if it needs no division at run time, else None."""
     left = [dim for dim in dims if not isinstance(dim, int)]
     for other in others:
         if not isinstance(other, int):
@@ -150,7 +150,7 @@ def fits(view: Operands, k: int, dims: Indices, message: str, error: str = "Valu
 
 
 def stretched(view: Operands, k: int, index: Indices, dims: Indices) -> Indices:
-    """Where operand k, broadcast to `dims`, is read for the element at `index`."""
+    """The index at which operand k, broadcast to `dims`, is read for the element at `index`."""
     shape = view.types[k].shape
     first = len(dims) - len(shape)
     places = zip(shape, view.dims(k), index[first:], dims[first:], strict=True)
@@ -160,7 +160,7 @@ def stretched(view: Operands, k: int, index: Indices, dims: Indices) -> Indices:
 def only_place(i: Index) -> Index:
     """The place of the one element of a dimension that is at most 1, within the loop over `i`.
 
-    It is 0. But where there is no element there is no pass, and nothing of it must be read in front of the loop.
+    It is 0, but depends on `i`: without an element there is no pass, and then nothing may be read in front of the loop.
     """
     return least(i, 0)
 

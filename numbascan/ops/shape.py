@@ -1,6 +1,6 @@
 """Shapes: dimensions as values, views that move elements' indices, arrays joined end to end, and evenly spaced numbers.
 
-All other functions of shapes are written with these in `front/`.
+All other functions of shapes are made of these, in `front/`.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _broadcast_index(view: Operands, index: Indices) -> Indices:
 
 
 class _BroadcastCard(SizedCard):
-    """What turns out to have the shape already is left as it is."""
+    """Rebuilt on a value that already has the shape, it is the value itself."""
 
     def rebuilt(self, node: Node, inputs: tuple[Node, ...]) -> Node:
         return broadcast_to(inputs[0], filled(node.attr("shape"), iter(inputs[1:])))
@@ -211,7 +211,7 @@ ROLL = register(
 
 @dataclass(frozen=True)
 class _Numbers:
-    """Arithmetic of places: of arrays, of nodes, or of indices in loops."""
+    """Arithmetic of positions, which are arrays, nodes, or indices in loops."""
 
     add: Callable[[Any, Any], Any]
     sub: Callable[[Any, Any], Any]
@@ -273,7 +273,7 @@ def _padded_index(view: Operands, index: Indices) -> Indices:
 
 
 def _unpadded(node: Node, cotangent: Node) -> tuple[Node]:
-    """The cotangent of what was there, with those of the elements around it added where they come from."""
+    """The cotangent of the operand's own part, with those of the padding added to the elements that it repeats."""
     mode, axis, before, after = str(node.attr("mode")), *map(node.number, ("axis", "before", "after"))
     n, lead = dims_of(node.inputs[0])[axis], ((None, None, None),) * axis
     result = indexed(cotangent, (*lead, (before, -after or None, None)))
@@ -329,7 +329,7 @@ def _unframed(node: Node, cotangent: Node) -> tuple[Node, Node]:
 
 
 def _regions(before: int, after: int) -> list[tuple[int | None, int | None, None]]:
-    """The slices of what was there, and of what is around it."""
+    """The slices of the operand's own part, and of the padding around it."""
     around = [(None, before, None)] * bool(before) + [(-after, None, None)] * bool(after)
     return [(before, -after or None, None), *around]
 
@@ -402,7 +402,7 @@ def _joined_passes(view: Operands) -> Sequence[Pass]:
 
 
 def _parts(node: Node, cotangent: Node) -> list[Node]:
-    """The part of the result that each operand makes."""
+    """The parts of the cotangent that belong to the operands."""
     axis: Any = node.attr("axis")
     parts: list[Node] = []
     start: Node | int = 0
@@ -469,7 +469,7 @@ def _evenly_element(view: Operands, index: Indices) -> Expr:
 
 
 def _rounded_step(start: Expr, step: Expr, dtype: str) -> Expr:
-    """As in NumPy: the difference of the first two numbers, as rounded."""
+    """The step as in NumPy: the rounded difference of the first two numbers."""
     if isinstance(start, Literal) and isinstance(step, Literal):
         number = np.dtype(dtype).type
         return Literal(dtype, ((number(start.value) + number(step.value)) - number(start.value)).item())

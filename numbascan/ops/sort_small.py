@@ -1,9 +1,9 @@
-"""Short rows are sorted by comparing neighbours, as scalar statements: no call, no branch, one row beside the other in the SIMD unit.
+"""Sorting of short rows by comparing neighbours, as scalar statements: no call, no branch, rows side by side in the SIMD unit.
 
-Places in sorted ones are found by counting.
+Places in sorted rows are found by counting.
 
-Odd–even transposition: n rounds, each of which exchanges every second pair of neighbours that is in the wrong order. Equal numbers keep
-their order, which few sorting networks with fewer comparisons do. (Knuth, The Art of Computer Programming, volume 3, 5.3.4.)
+Odd–even transposition: in each of n rounds, every second pair of neighbours is exchanged if it is in the wrong order. Equal numbers keep
+their order; few sorting networks with fewer comparisons have this. (Knuth, The Art of Computer Programming, volume 3, 5.3.4.)
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from ..ir.loops import (
 )
 from .lowering import Elements, Matrix, ScalarCode, ScalarRoutine
 
-NUMBERS = 16  # up to so many a routine, which is a call, takes as long or longer, by up to 15 times
+NUMBERS = 16  # up to this many, a call of a routine takes as long or longer, up to 15 times
 
 
 @dataclass(frozen=True)
 class Row:
-    """A row in ascending order, infinity in the place of its NaNs, and how many these are; None of numbers that are never NaN."""
+    """A row in ascending order, with infinity in place of NaNs, and the number of NaNs: None for dtypes without NaN."""
 
     ordered: Sequence[Expr]
     n_nan: Expr | None
@@ -52,7 +52,7 @@ _REST = Template("{0} % {1}", TIMES, (TIMES, UNARY))
 
 
 def _pairs(n: int) -> Iterator[int]:
-    """The first places of the neighbours that are compared, in order."""
+    """The first place of each pair of neighbours to compare, in order."""
     for k in range(n):
         yield from range(k % 2, n - 1, 2)
 
@@ -68,7 +68,7 @@ def _are_nan(code: ScalarCode, numbers: Sequence[Expr]) -> list[Expr]:
 
 
 def _keys(code: ScalarCode, numbers: Sequence[Expr], are_nan: Sequence[Expr]) -> list[Expr]:
-    """Infinity for NaN."""
+    """The numbers, with infinity for NaN."""
     return [code.let("key", chosen(is_nan, Literal(x.dtype, inf), x)) for is_nan, x in zip(are_nan, numbers, strict=True)]
 
 
@@ -90,7 +90,7 @@ def _sorted(code: ScalarCode, row: Matrix, attrs: dict[str, Any]) -> Row:
 
 
 def _or_nan(x: Expr, n_nan: Expr | None, place: int, n: int) -> Expr:
-    """The number at a place of a sorted row: NaNs are the last ones."""
+    """The number at a place of a sorted row, where NaNs are last."""
     return x if n_nan is None else chosen(compare(">", n_nan, n - 1 - place), Literal(x.dtype, nan), x)
 
 
@@ -100,13 +100,13 @@ def _values(code: ScalarCode, row: Row) -> Sequence[Elements]:
 
 
 def _middles(code: ScalarCode, row: Row) -> Sequence[Elements]:
-    """The two in the middle; NaN if one of the row is."""
+    """The two numbers in the middle; NaN if the row has one."""
     n = len(row.ordered)
     return [{(k,): _or_nan(row.ordered[place], row.n_nan, n - 1, n) for k, place in enumerate(((n - 1) // 2, n // 2))}]
 
 
 def _order(code: ScalarCode, row: Matrix, attrs: dict[str, Any]) -> Sequence[Expr]:
-    """The places of the numbers in ascending order. Places of NaNs count `NUMBERS` more until then, as NaNs come after infinity."""
+    """The places of the numbers in ascending order. Until then `NUMBERS` is added to those of NaNs, which come after infinity."""
     numbers, may_be_nan = _elements(code, row)
     places: list[Expr] = [Literal("int64", k) for k in range(len(row))]
     if may_be_nan:
@@ -131,12 +131,12 @@ def _places(code: ScalarCode, order: Sequence[Expr]) -> Sequence[Elements]:
 
 
 def _count(conditions: Sequence[Expr]) -> Expr:
-    """How many of the conditions hold."""
+    """The number of conditions that hold."""
     return reduce(lambda total, one: index_expr(INDEX_SUM, total, one), conditions[1:], index_expr(INDEX_SUM, 0, conditions[0]))
 
 
 def place_of(ordered: Sequence[Expr], x: Expr, is_right: bool) -> Expr:
-    """Where a number would stand in a sorted row: how many stand before it."""
+    """The place of a number in a sorted row: how many numbers come before it."""
     before = _count([compare("<=" if is_right else "<", one, x) for one in ordered])
     if not x.dtype.startswith("float"):
         return before

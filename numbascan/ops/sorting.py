@@ -18,7 +18,7 @@ from .lowering import Generate, Indices, Library, Operands
 Samples = list[tuple[tuple[Any, ...], dict[str, Any]]]
 _X = np.array([[3.5, -1.0, np.nan, 3.5, 0.25], [2.0, 7.5, 2.0, -4.0, 2.0]])
 _LONG = np.sin(np.arange(90.0) ** 2).round(1)
-COUNTED = ("float64", "float32", "int64", "int32")  # dtypes of which the order of long rows is found digit by digit
+COUNTED = ("float64", "float32", "int64", "int32")  # dtypes whose long rows are put in order digit by digit
 _NO_MIDDLE = "np.median: there are no elements along the axis"
 _MANY = np.append((np.sin(np.arange(500.0) ** 2) * 1e3).round(), [-0.0, 0.0]) / 8
 _DISTINCT = np.sin(np.arange(12.0) ** 2).reshape(3, 4)
@@ -54,7 +54,7 @@ def _samples() -> Samples:
 
 
 def _order(x: Node) -> tuple[Node, ...]:
-    """What stands between the brackets of `x[…]` to sort x."""
+    """The index that sorts x."""
     return along_last(x, call("argsort", x))
 
 
@@ -92,7 +92,7 @@ def _middle_dims(view: Operands) -> tuple[Indices, ...]:
 
 
 def _middle_places(x: Node) -> tuple[Node, ...]:
-    """What stands between the brackets of `x[…]` to take the two in the middle."""
+    """The index that takes the two elements in the middle."""
     n, order, last = dims_of(x)[-1], call("argsort", x), x.type.rank - 1
     places = [call("floor_divide", count, constant(2, "int64")) for count in (sub(n, constant(1, "int64")), n)]
     return along_last(x, concatenate([expand(indexed(order, on_axis(place, last)), (last,)) for place in places], axis=last))

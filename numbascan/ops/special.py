@@ -24,7 +24,7 @@ from .elementwise import OPERANDS, Code, Loop, Partials, Samples, call, compiled
 
 
 def scipy_function(name: str, dtype: str | None = None) -> Callable[..., Any]:
-    """SciPy's function; `dtype`: in which it computes, whatever that of the operands."""
+    """SciPy's function. dtype: the one in which it computes, whatever that of the operands."""
 
     def evaluate(*values: Any) -> Any:
         import scipy.special
@@ -52,8 +52,10 @@ def special(
     numpy: tuple[Callable[..., Any], ...] = (),
     **facets: Any,
 ) -> Card:
-    """The card of a function of `scipy.special`, where it is called `scipy`. `evaluate`: its value where SciPy does not have it; `numpy`:
-    NumPy's function of the same meaning."""
+    """Registers the card of a special function.
+
+    scipy: its name in `scipy.special`. evaluate: its value, if SciPy does not have it. numpy: NumPy's functions of the same meaning.
+    """
 
     def loop(*types: TensorType) -> tuple[str, ...]:
         return (_computes_in(name, types),) * (len(types) + 1)
@@ -64,7 +66,7 @@ def special(
 
 
 def of_scipy(name: str, partials: Partials, *domains: tuple[float, float], **facets: Any) -> Card:
-    """The card of a function whose machine code is SciPy's as well, that for doubles: its betainc of single precision has five digits."""
+    """The card of a function whose machine code is SciPy's for doubles: SciPy's betainc of single precision has five digits."""
     code = helper("special", name, len(domains))
     return special(name, code, partials, *domains, scipy=name, evaluate=scipy_function(name, "float64"), **facets)
 
@@ -98,19 +100,19 @@ def _polygamma_samples() -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
 
 
 def whole_first(*domains: tuple[float, float]) -> Samples:
-    """Operands of which the first ones, two if there are three, are whole numbers: nothing has a derivative with respect to them."""
+    """Samples whose first operands, two of three, are whole numbers: there is no derivative with respect to them."""
     ((values, _),) = points(*domains)()
     whole = max(1, len(values) - 1)
     return lambda: [((*(np.round(value).astype("int64") for value in values[:whole]), *values[whole:]), {})]
 
 
 def _gaussian(factor: float, x: Node) -> Node:
-    """factor * exp(-x**2), 0 from 40 on: slopes are 0 at infinity, too."""
+    """factor * exp(-x**2), constant 0 beyond 40, so that slopes are 0 at infinity, too."""
     return mul(factor, op("exp", neg(square(_within(x, -40.0, 40.0)))))
 
 
 def _within(x: Node, least: float, most: float) -> Node:
-    """x, or the bound that it is beyond."""
+    """x clipped to the interval from `least` to `most`."""
     return op("minimum", op("maximum", x, least), most)
 
 
@@ -333,7 +335,7 @@ LOG1MEXP = special(
 
 # the normal distribution --------------------------------------------------------------------------------------------
 
-erfcx = scipy_function("erfcx")  # what is compiled calls that of C
+erfcx = scipy_function("erfcx")  # compiled code calls that of C
 
 
 ROOT_HALF_HIGH, ROOT_HALF_LOW = 0.7071067690849304, 1.210161710447897e-08  # the former has 24 bits
@@ -351,9 +353,9 @@ def ndtr(x: Any) -> Any:
 
 
 def _hazard(x: Node) -> Node:
-    """The density of a normal number over its distribution function, where both may be too small for doubles as well.
+    """The density of a normal number over its distribution function, also where both are too small for doubles.
 
-    From 10 on the distribution function is 1, and erfcx of the other sign soon infinite. Below -1e8 it is -x to the last bit."""
+    From 10 on the distribution function is 1, and erfcx(-x / sqrt(2)) is soon infinite. Below -1e8 the quotient is -x to the last bit."""
     near = div(2 / ROOT_2_PI, op("erfcx", mul(-ROOT_HALF, _within(x, -2e8, 11.0))))
     return where(op("less", x, -1e8), neg(x), where(op("greater", x, 10), _density(x), near))
 
@@ -421,7 +423,7 @@ NO_ORDER = "the derivative of a Bessel function with respect to its order is not
 
 
 def _neighbours(name: str, sign: int, v: Any, x: Node) -> Node:
-    """Half of the function of the order below, and half of that above with a sign: what slopes of Bessel functions are made of."""
+    """Half of the function of order v - 1, plus `sign` times half of that of order v + 1: part of the slopes of Bessel functions."""
     return mul(0.5, add(op(name, sub(v, 1), x), mul(sign, op(name, add(v, 1), x))))
 
 
@@ -461,7 +463,7 @@ I1 = of_scipy(
 
 
 def _i2e(i1e: Node, x: Node) -> Node:
-    """ive(2, x), which SciPy has up to some 1e9; where x is large by the recurrence of the orders."""
+    """ive(2, x). For large |x| it uses the recurrence of the orders, as SciPy has ive only up to some 1e9."""
     is_large = op("greater", op("absolute", x), 1e6)
     return where(is_large, sub(op("i0e", x), div(mul(2, i1e), where(is_large, x, 1))), op("ive", 2, where(is_large, 0, x)))
 

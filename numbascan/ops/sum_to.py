@@ -1,4 +1,4 @@
-"""Broadcasting undone: a value summed to the shape that something had before it was broadcast."""
+"""Sums that undo a broadcast: a value summed to the shape before the broadcast."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OF_GRADIENT = "a gradient has length {0} along axis {axis}, its variable {1}"
 
 
 class _SumToCard(SizedCard):
-    """Once the shape is known, it is a sum, or nothing. What is left to the run keeps its elements, but along what stretched."""
+    """Rebuilt with a known shape, it is a sum, or the value itself. At run time only axes that stretched are summed."""
 
     def rebuilt(self, node: Node, inputs: tuple[Node, ...]) -> Node:
         return summed_to(inputs[0], filled(node.attr("shape"), iter(inputs[1:])))
@@ -57,7 +57,7 @@ def _rows_dims(view: Operands) -> Indices:
 
 
 def _sums(view: Operands) -> Sequence[Pass] | None:
-    """Zeros, then the sums over the axes along which the variable was stretched, where there are any. In any order."""
+    """Passes that write zeros, then add, in any order, along the axes on which the variable was stretched; None without such axes."""
     lengths, dims = view.dims(0), run_numbers(view, view.attrs["shape"], 1)
     short = [view.stretches(dim, length) for length, dim in zip(lengths, dims, strict=True)]
     if not any(short):
@@ -92,7 +92,7 @@ SUM_TO = register(
 
 
 class _RowsToCard(SizedCard):
-    """Once the lengths are known to be one, they are the rows themselves."""
+    """Rebuilt with lengths known to be equal, it is the rows themselves."""
 
     def rebuilt(self, node: Node, inputs: tuple[Node, ...]) -> Node:
         dims = filled(node.attr("shape"), iter(inputs[1:]))
@@ -100,9 +100,9 @@ class _RowsToCard(SizedCard):
 
 
 def rows_to(x: Node, dims: Sequence[Node | int], text: str = OF_GRADIENT, sums: bool = True) -> Node:
-    """The rows of a loop, checked to have a shape: where there are none they have it, whatever lengths a step would give them.
+    """The rows of a loop, checked to have a shape. If there are no rows they get it, whatever lengths a step would give them.
 
-    text: the error for another length, {0}, along {axis} than {1}. sums: over what was stretched, as `summed_to`.
+    text: the error for a length {0} along {axis} that is not {1}. sums: the rows are summed over stretched axes, as by `summed_to`.
     """
     shape = tuple(map(node_of, dims))
     if sums:

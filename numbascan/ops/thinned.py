@@ -1,4 +1,4 @@
-"""States of a loop that lie evenly apart, as many as there is room for: what a loop keeps that does not know how long it will be."""
+"""Evenly spaced states of a loop, as many as there is room for: kept by a loop that does not know its number of steps ahead."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _passes(view: Operands) -> Sequence[Pass]:
 
 
 def _vjp(node: Node, cotangent: Node) -> tuple[Node | None, ...]:
-    """The rows between the kept ones get nothing."""
+    """The cotangents of the kept rows, zeros for the rows between them."""
     initial, result = node.inputs[:2]
     depth: Any = node.attr("depth")
     history = apply(HISTORY, initial, result, depth=depth, has_axis=node.attr("has_axis"))
