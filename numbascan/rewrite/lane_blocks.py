@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 
 from ..ir.graph import toposort
 from ..ir.loop_node import SCAN, loop_spec, scan_node
-from ..ir.node import ITEM, Node, named, new_input, outputs_of
+from ..ir.node import ITEM, Node, constant_value, named, new_input, outputs_of
 from ..ir.ports import IN_BLOCKS, LoopSpec, Seq, State, Trace
 from ..ops.algebra import broadcast_to, call, cast, dims_of, expand, indexed, transpose
 from ..ops.block_size import block_size
@@ -31,6 +31,7 @@ from ..ops.contract import CONTRACT, labels_of
 from ..ops.dims import DIM, dim_node
 from ..ops.gradient_identities import LINKS
 from ..ops.index_entries import FULL
+from ..ops.last_state import LAST_STATE, last_state
 from ..ops.lowering import Elementwise, Fold
 from ..ops.of_shape import of_shape
 from ..ops.reshape import RESHAPE, reshaped
@@ -39,7 +40,7 @@ from ..ops.runtime_attributes import filled
 from ..types import TensorType
 from .replace_loops import placed
 
-FEW = 64  # elements of a shared matrix up to which its products are written out, which the SIMD unit does for many lanes at once
+FEW = 256  # elements of a shared matrix of known lengths up to which products are written out, by the SIMD unit for 64 lanes at once
 
 
 class _NoRule(Exception):
@@ -60,6 +61,9 @@ def lane_blocks(loop: Node) -> list[Node] | None:
     if not spec.are_lanes or spec.notes or not spec.seqs or any(seq.taps != (0,) for seq in spec.seqs) or not _multiplies_in_loops(spec):
         return None
     spec, n_lanes = spec.opened(), spec.n_steps
+    known = constant_value(n_lanes)
+    if known is not None and not known:  # blocks have a size of the run, and nothing tells that it makes none
+        return None
     size = block_size(n_lanes)
     count = named(call("floor_divide", n_lanes, size), "n_blocks")
     seqs = tuple(_in_rows_of_blocks(seq, n_lanes, count, size) for seq in spec.seqs)
@@ -83,7 +87,8 @@ def _multiplies_in_loops(spec: LoopSpec) -> bool:
 def _in_rows_of_blocks(seq: Seq, n_lanes: Node, count: Node, size: Node) -> Seq:
     """A sequence of lanes as one of blocks."""
     read = seq.reads[0]
-    outer = of_shape(seq.outer, (n_lanes, *dims_of(seq.outer)[1:]), f"ns.vmap: {read.name or 'an argument'}, as all arguments with lanes,")
+    name = seq.outer.name or "an argument"
+    outer = of_shape(seq.outer, (n_lanes, *dims_of(seq.outer)[1:]), f"ns.vmap: {name}, as all arguments with lanes,")
     outer = reshaped(outer, (count, size, *(("dim", axis) for axis in range(1, outer.type.rank))))
     return Seq(outer, (0,), (new_input(outer.type.with_shape(outer.type.shape[1:]), read.name),))
 
@@ -93,6 +98,7 @@ class _Block:
 
     def __init__(self, known: dict[Node, _Value]) -> None:
         self.known, self.has_products = known, False
+        self.rows: dict[Node, Node] = {}  # results of loops that have lanes, as the loop of the block stacks them: time in front
 
     @property
     def n_lanes(self) -> Node:
@@ -114,7 +120,10 @@ class _Block:
     def _made(self, node: Node) -> _Value:
         source = node.inputs[0] if node.op is ITEM else node
         if source.op is SCAN:
-            self.known.update(zip(outputs_of(source), self._of_loop(loop_spec(source).opened()), strict=True))
+            for result, (rows, has_lanes) in zip(outputs_of(source), self._of_loop(loop_spec(source).opened()), strict=True):
+                self.known[result] = _Value(_swapped(rows) if has_lanes else rows, has_lanes)
+                if has_lanes:
+                    self.rows[result] = rows
             return self.known[node]
         if node.op is ITEM:
             raise _NoRule
@@ -135,6 +144,8 @@ class _Block:
             return card.rebuild(node, tuple(_aligned(parent, node.type.rank) for parent in parents))
         if card is CONTRACT:
             return self._product(node, *parents)
+        if card is LAST_STATE and node.inputs[1] in self.rows:
+            return last_state(self.for_all_lanes(node.inputs[0]), self.rows[node.inputs[1]])
         if card.name == "concatenate":
             return apply(card, *map(self.for_all_lanes, node.inputs), axis=1 + node.number("axis"))
         first, *others = parents
@@ -153,14 +164,14 @@ class _Block:
         dtype = node.type.dtype
         if rows.type.rank != 2 or matrix.type.rank != 2 or len(out) != 1 or dtype not in DTYPES or node.params.get("rounded"):
             raise _NoRule
-        self.has_products |= matrix.type.size is None or matrix.type.size >= FEW
+        self.has_products |= matrix.type.size is None or matrix.type.size > FEW
         matrix = cast(matrix, dtype)
         return row_product(cast(rows, dtype), matrix if labels[1] == out[0] else turned(matrix))
 
     # loops in a lane ------------------------------------------------------------------------------------------------
 
-    def _of_loop(self, spec: LoopSpec) -> list[_Value]:
-        """The results of a loop: its rows lie in the order of time, then of lanes."""
+    def _of_loop(self, spec: LoopSpec) -> list[tuple[Node, bool]]:
+        """The results of a loop, and whether they have lanes: behind the axis of time."""
         if spec.until is not None or spec.carries or spec.mit_mots or spec.notes or self.value(spec.n_steps).of_lanes:
             raise _NoRule
         of_lanes = [self.value(state.initial).of_lanes for state in spec.states]
@@ -179,7 +190,7 @@ class _Block:
         states = tuple(replace(state, write=write) for state, write in zip(loop.states, writes, strict=True))
         made = scan_node(replace(loop, states=states, traces=tuple(Trace(value.node) for value in traced)))
         has_lanes = [*of_lanes, *(value.of_lanes for value in traced)]
-        return [_Value(_swapped(one) if has else one, has) for one, has in zip(outputs_of(made), has_lanes, strict=True)]
+        return list(zip(outputs_of(made), has_lanes, strict=True))
 
     def _opened(self, spec: LoopSpec, of_lanes: Sequence[bool]) -> tuple[LoopSpec, _Block]:
         """The loop on inputs for a block, with the states in `of_lanes` for each lane, and the block in which its step is made."""
