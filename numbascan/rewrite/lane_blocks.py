@@ -11,8 +11,9 @@ Arithmetic: that of each lane as it was, but for the order of sums within produc
 on how many there are: elementwise work and sums within a lane keep their loops, products are `row_product`, and the number of lanes is a
 number of the run even where it is known (`ops/block_size.py`). It is made where `ns.vmap` is traced, so derivatives see blocks, too.
 
-Not handled, and left as they are: lanes without such a product in a loop, and with anything that has no rule here: `until`, checkpoints,
-choices between branches, what may fail by its values, decompositions, positions that depend on the lane, Python's numbers.
+Not handled, and left as they are: lanes without such a product in a loop, and with anything that has no rule here: derivatives taken in
+the lane, `until`, checkpoints, choices between branches, what may fail by its values, decompositions, positions that depend on the lane,
+`np.roll`, products with a vector that all share, Python's numbers. A prime number of lanes, which has blocks of one: up to twice the time.
 """
 
 from __future__ import annotations
