@@ -122,7 +122,7 @@ class _Block:
         source = node.inputs[0] if node.op is ITEM else node
         if source.op is SCAN:
             for result, (rows, has_lanes) in zip(outputs_of(source), self._of_loop(loop_spec(source).opened()), strict=True):
-                self.known[result] = _Value(_swapped(rows) if has_lanes else rows, has_lanes)
+                self.known[result] = _Value(_lanes_first(rows) if has_lanes else rows, has_lanes)
                 if has_lanes:
                     self.rows[result] = rows
             return self.known[node]
@@ -293,6 +293,13 @@ def _axes(node: Node, key: str) -> tuple[int, ...]:
 def _aligned(value: _Value, rank: int) -> Node:
     """A value whose axes, but that of lanes, are the last ones of `rank`, as broadcasting asks."""
     return expand(value.node, range(1, 2 + rank - value.node.type.rank)) if value.of_lanes else value.node
+
+
+def _lanes_first(rows: Node) -> Node:
+    """Rows by lane. Numbers are moved: else LLVM would have a loop of its own, with sums in another order, for blocks of one lane, whose
+    numbers lie side by side in time.
+    """
+    return turned(rows) if rows.type.rank == 2 else _swapped(rows)
 
 
 def _swapped(value: Node) -> Node:
