@@ -181,8 +181,10 @@ def test_second_derivatives() -> None:
     ("name", "dtype"), [("gru", "float64"), ("norm", "float32"), ("attention", "float64"), ("taps", "float32"), ("ends", "float64")]
 )
 def test_the_bits_of_a_lane_do_not_depend_on_others(name: str, dtype: str) -> None:
-    """Alone, among few whose number a kernel might know, in one block, in several, and in many blocks of one. The cost adds up alone: functions
-    of an array whose length a kernel knows are those of numbers, which have other bits."""
+    """Alone, among few whose number a kernel might know, in one block, in several, and in many blocks of one.
+
+    The cost adds up alone: functions of an array whose length a kernel knows are those of numbers, which have other bits.
+    """
     cell, args = CELLS[name], tuple(one.astype(dtype) for one in (W, U, B))
     xs = lanes(130, dtype=dtype)
     run = ns.jit(over(cell))
