@@ -85,9 +85,7 @@ class MitMot:
 
 OF_ONE_CASE = "of one case"  # the note of a loop whose steps are parts of one case, such as the rows of a Jacobian
 
-IN_BLOCKS = (
-    "in blocks"  # the note of a loop over blocks of lanes, and of its gradient: a step does so much that what it adds up stays in it
-)
+IN_BLOCKS = "in blocks"  # the note of a loop over blocks of lanes, and of its gradient: its steps are large, so they add up products
 
 
 @dataclass(frozen=True, slots=True)

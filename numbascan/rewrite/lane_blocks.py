@@ -223,14 +223,12 @@ class _Block:
         value = self.value(state.initial)
         if not has_lanes:
             return value.node
+        if not state.has_axis:
+            return self.for_all_lanes(state.initial)
         if value.of_lanes:
-            return _swapped(value.node) if state.has_axis else value.node
-        dims = dims_of(value.node)
-        return (
-            broadcast_to(expand(value.node, [1]), (dims[0], self.n_lanes, *dims[1:]))
-            if state.has_axis
-            else self.for_all_lanes(state.initial)
-        )
+            return _swapped(value.node)
+        n_rows, *dims = dims_of(value.node)
+        return broadcast_to(expand(value.node, [1]), (n_rows, self.n_lanes, *dims))
 
 
 # values of one operand with lanes ---------------------------------------------------------------------------------------
