@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
+import pickle
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -298,3 +301,23 @@ def test_a_batch_gives_the_bits_of_the_whole() -> None:
     whole = ns.jit(over(rnn))(xs, W, U, B)
     found = ns.batch(lambda xs: rnn(xs, W, U, B), {"xs": xs}, chunk=7, progress=False)
     assert np.asarray(found).tobytes() == np.asarray(whole).tobytes()
+
+
+def test_blocks_are_exported_and_pickled(tmp_path: Path) -> None:
+    xs = lanes(20)
+    run = ns.jit(over(gru))
+    expected = leaves(run(xs, W, U, B))
+    run.export(tmp_path / "cells.py")
+    spec = importlib.util.spec_from_file_location("cells", tmp_path / "cells.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for one, other in zip(leaves(getattr(module, module.__all__[0])(xs, W, U, B)), expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-10)
+    again = pickle.loads(pickle.dumps(ns.jit(ns.vmap(of_outside))))
+    assert again(xs).tobytes() == ns.jit(ns.vmap(of_outside))(xs).tobytes()
+
+
+def of_outside(xs: Any) -> Any:
+    return rnn(xs, W, U, B)
