@@ -23,6 +23,7 @@ from .errors import (
     TracerError,
     UnusedInputError,
 )
+from .front import updates_at as _updates_at  # noqa: F401 - x.at[index].set(y)
 from .front.control import py_step
 from .front.converted.source import as_written
 from .front.derivatives.custom_vjp import custom_vjp

@@ -56,7 +56,6 @@ _INSTEAD = {
     **dict.fromkeys(("base", "ctypes", "data", "device", "flags", "strides", "to_device", "getfield"), _NO_MEMORY),
     **dict.fromkeys(("dump", "dumps", "tobytes", "tofile"), _NO_MEMORY),
     "argpartition": "write np.argsort(x)",
-    "at": "write x[index] = y or x[index] += y, after x = x.copy() where x is needed as it was",
     "byteswap": "only its values count here; leave it out",
     "compress": "write np.where(mask, x, other), since how long a result is must not depend on values; x[mask] of a known mask",
     "fill": f"{_NOT_WRITTEN}y = np.full_like(y, value)",

@@ -320,8 +320,8 @@ def _run_converted(
     try:
         with at_home(home):
             return HOOKS["returned"](form(*arguments, **keywords))
-    except NeedsTracedArrays:
-        if CAPTURE.makes_arrays:
+    except (NeedsTracedArrays, AttributeError) as error:
+        if CAPTURE.makes_arrays or (isinstance(error, AttributeError) and not _asks_for_at(error)):
             raise
         for take_back in taken_back:
             take_back()
@@ -331,6 +331,11 @@ def _run_converted(
             return HOOKS["returned"](form(*arguments, **keywords))
     finally:
         CAPTURE.makes_arrays = known
+
+
+def _asks_for_at(error: AttributeError) -> bool:
+    """True if x.at[index] was asked of a NumPy array, which a traced one has."""
+    return error.name == "at" and isinstance(error.obj, np.ndarray)
 
 
 KEPT: list[Callable[[tuple[Any, ...]], Callable[[], None]]] = []

@@ -252,8 +252,3 @@ def test_functions_that_advice_names_take_traced_values(name: str) -> None:
     code = INSTEAD[name].removeprefix("write ")
     if not code.startswith("np.sign(x) *"):
         eval(code, {"np": np, "scipy": scipy, "x": x, "y": x, "n": 1, "a": x, "b": x})
-
-
-def test_an_update_at_a_place_says_what_to_write() -> None:
-    with pytest.raises(AttributeError, match=r"no attribute 'at'.*write x\[index\] = y or x\[index\] \+= y, after x = x\.copy\(\)"):
-        ns.jit(lambda x: x.at[0].set(3.0))(LONG[0])

@@ -14,6 +14,7 @@ import numpy as np
 from ...tracebacks import entry
 from ..numpy import creation, indexing
 from ..numpy.shape import ravel
+from ..updates_at import PartAt
 from ..variable import METHODS, WRITERS, Variable, as_variable, at_line
 from .arrays import check_destinations, number_cast, store, written
 
@@ -103,7 +104,9 @@ def put_along_axis(arr: Variable, indices: Any, values: Any, axis: Any) -> None:
     written(arr, indexing.along_axis(arr, places, axis % arr.ndim), values)
 
 
-def _at(ufunc: np.ufunc, sign: int) -> None:
+def _at(ufunc: np.ufunc, method: str) -> None:
+    """ufunc.at(a, indices, b): as often as an element is named."""
+
     @_writes(f"np.{ufunc.__name__}.at", (ufunc, "at"))
     def at(a: Variable, indices: Any, b: Any) -> None:
         result = np.result_type(
@@ -111,10 +114,10 @@ def _at(ufunc: np.ufunc, sign: int) -> None:
         )
         if not np.can_cast(result, a.dtype, "same_kind"):
             raise TypeError(f"np.{ufunc.__name__}.at{at_line()}: {as_variable(b).type} does not go into {a.type}")
-        value = _stored(as_variable(b), a)
-        before = Variable(a.node)
-        written(a, Ellipsis, indexing.inc_subtensor(indexing.getitem(before, indices), value if sign > 0 else -value))
+        written(a, Ellipsis, getattr(PartAt(Variable(a.node), indices), method)(_stored(as_variable(b), a)))
 
 
-_at(np.add, 1)
-_at(np.subtract, -1)
+_METHODS = {np.add: "add", np.subtract: "subtract", np.multiply: "multiply", np.divide: "divide", np.power: "power"}
+_METHODS |= {np.minimum: "min", np.maximum: "max"}
+for _ufunc, _method in _METHODS.items():
+    _at(_ufunc, _method)
