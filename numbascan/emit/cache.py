@@ -203,11 +203,24 @@ def _made(path: Path, name: str) -> Callable[..., Any]:
 
     _keep_routines(path)
     with _few_collections(), _deep_recursion(), short_ways():
-        function = _imported(path, name)
+        function = _compiled(path, name)
     entry = object_code.entry_of(function)
     if entry is not None:
         _write(object_code.file_of(path), object_code.packed(entry))
     return _entry_point(function)
+
+
+def _compiled(path: Path, name: str) -> Any:
+    """The function, lowered from its text; by Numba's own way where that is not possible."""
+    from .inside import direct
+
+    code = direct.module_code(path.read_text(encoding="utf-8"), str(path))
+    try:
+        return _imported(path, name, code)
+    except Exception as error:
+        if code is None or not direct.is_unknown(error):
+            raise
+    return _imported(path, name)
 
 
 def _keep_routines(path: Path) -> None:
