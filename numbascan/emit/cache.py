@@ -212,13 +212,13 @@ def _made(path: Path, name: str) -> Callable[..., Any]:
 
 def _compiled(path: Path, name: str) -> Any:
     """The function, lowered from its text; by Numba's own way where that is not possible."""
-    from .inside import direct
+    from .inside.lowered import module
 
-    code = direct.module_code(path.read_text(encoding="utf-8"), str(path))
+    code = module.module_code(path.read_text(encoding="utf-8"), str(path))
     try:
         return _imported(path, name, code)
     except Exception as error:
-        if code is None or not direct.is_unknown(error):
+        if code is None or not module.is_unknown(error):
             raise
     return _imported(path, name)
 

@@ -180,9 +180,9 @@ NP_EMPTY = Shortcut(
     "numba.np.arrayobj:make_array(array_type)",
     "numba.np.arrayobj:populate_array(array, data, shape, strides, itemsize, meminfo, parent)",
 )
-# Generated functions are lowered from their text (`direct.py`); else by Numba's own way, which takes three times as long.
-DIRECT = Shortcut(
-    "direct",
+# Generated functions are lowered from their text (`lowered`); else by Numba's own way, which takes three times as long.
+LOWERED = Shortcut(
+    "lowered",
     "numba.core.base:BaseContext.add_linking_libs(self, libs)",
     "numba.core.base:BaseContext.enable_boundscheck",
     "numba.core.base:BaseContext.get_function(self, fn, sig, _firstcall)",

@@ -1,0 +1,1 @@
+"""Generated functions, lowered to LLVM from their text (`module.py` says how, and why)."""

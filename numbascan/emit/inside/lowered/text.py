@@ -1,0 +1,128 @@
+"""The part of Python that generated text is written in, as nodes of `ast`. Importing this imports nothing of Numba."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+OPERATORS: dict[type, Any] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+    ast.Invert: operator.invert,
+    ast.Not: operator.not_,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+
+
+class Unknown(Exception):
+    """The text holds what is not lowered here: Numba compiles the function."""
+
+    def __init__(self, seen: Any) -> None:
+        super().__init__(ast.unparse(seen) if isinstance(seen, ast.AST) else str(seen))
+
+
+def integer(node: Any) -> int | None:
+    """An integer that is written out."""
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        return node.value
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        number = integer(node.operand)
+        return None if number is None else -number
+    return None
+
+
+def bounds(loop: ast.For) -> tuple[ast.expr, ast.expr, int]:
+    """Start, stop and step of a loop over a range."""
+    call: Any = loop.iter
+    is_range = isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "range" and not call.keywords
+    if not is_range or not isinstance(loop.target, ast.Name) or loop.orelse or not 1 <= len(call.args) <= 3:
+        raise Unknown(call)
+    start, stop, *step = [ast.Constant(0), *call.args] if len(call.args) == 1 else call.args
+    stride = integer(step[0]) if step else 1
+    if not stride:
+        raise Unknown(call)
+    return start, stop, stride
+
+
+def is_shape(node: Any) -> bool:
+    """True for `x.shape`."""
+    return isinstance(node, ast.Attribute) and node.attr == "shape"
+
+
+def entries(index: ast.expr) -> list[ast.expr]:
+    """What stands between brackets, by axis."""
+    return list(index.elts) if isinstance(index, ast.Tuple) else [index]
+
+
+def error(stmt: ast.Raise) -> tuple[ast.expr, list[ast.expr]]:
+    """The class of an error, and its arguments."""
+    if stmt.cause is not None or stmt.exc is None:
+        raise Unknown(stmt)
+    return (stmt.exc.func, stmt.exc.args) if isinstance(stmt.exc, ast.Call) else (stmt.exc, [])
+
+
+def names(*nodes: ast.AST) -> Counter[str]:
+    """How often each name stands in a text."""
+    return Counter(one.id for node in nodes for one in ast.walk(node) if isinstance(one, ast.Name))
+
+
+def named(stmt: Any) -> str:
+    """The local that a statement assigns to; "" for any other statement."""
+    return stmt.targets[0].id if isinstance(stmt, ast.Assign) and isinstance(stmt.targets[0], ast.Name) else ""
+
+
+def views(function: ast.FunctionDef, is_array: Callable[[str], bool]) -> dict[str, set[str]]:
+    """By array: the locals that may be views of it, itself among them."""
+    bases: dict[str, set[str]] = {}
+    for stmt in ast.walk(function):
+        if name := named(stmt):
+            base = _viewed(stmt.value) if is_array(name) else None  # type: ignore[attr-defined]
+            bases.setdefault(name, set()).update([base] if base else [])
+    of: dict[str, set[str]] = {}
+    for name in bases:
+        found, waiting = {name}, [name]
+        while waiting:
+            new = bases.get(waiting.pop(), set()) - found
+            found |= new
+            waiting += new
+        for base in found:
+            of.setdefault(base, set()).add(name)
+    return of
+
+
+def _viewed(value: Any) -> str | None:
+    """The array that an expression is a view of; None for a new array."""
+    while not isinstance(value, ast.Name):
+        is_part = isinstance(value, ast.Subscript) or (isinstance(value, ast.Attribute) and value.attr == "T")
+        if is_part:
+            value = value.value
+        elif isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "reshape":
+            value = value.func.value
+        else:
+            return None
+    return value.id
+
+
+def shape_given(call: ast.Call) -> list[ast.expr]:
+    """The dimensions that x.reshape(…) is given."""
+    return list(call.args[0].elts) if len(call.args) == 1 and isinstance(call.args[0], ast.Tuple) else call.args
