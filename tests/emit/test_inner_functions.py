@@ -36,7 +36,7 @@ def by_hand(w: np.ndarray, k: int) -> float:
 def lanes_of(path: Path) -> Any:
     """The function of lanes in the module of a kernel."""
     module = sys.modules[f"{cache.GENERATED}.{path.stem}"]
-    (lanes,) = [function for name, function in vars(module).items() if "_lanes" in name]
+    (lanes,) = [function for name, function in vars(module).items() if "_lanes" in name and not name.startswith("_")]
     return lanes
 
 

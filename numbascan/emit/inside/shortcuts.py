@@ -204,7 +204,6 @@ LOWERED = Shortcut(
     "numba.core.cgutils:raw_memcpy(builder, dst, src, count, itemsize, align)",
     "numba.core.cgutils:unpack_tuple(builder, tup, count)",
     "numba.core.errors:NumbaError",
-    "numba.core.errors:TypingError",
     "numba.core.runtime.context:NRTContext.allocate(self, builder, size)",
     "numba.core.typing.context:BaseContext.resolve_function_type(self, func, args, kws)",
     "numba.core.typing.context:BaseContext.resolve_value_type(self, val)",

@@ -24,6 +24,7 @@ from .types import Types, is_array, plain
 NUMBER, SHORT, BIT, NOTHING = ir.IntType(64), ir.IntType(32), ir.IntType(1), ir.VoidType()
 POINTER = ir.IntType(8).as_pointer()
 INCREF, DECREF = "NRT_incref", "NRT_decref"
+MOST_POWER = 64  # from which powers are calls of a function
 
 
 @dataclass
@@ -391,23 +392,20 @@ class Code:
         return self.builder.select(self.builder.icmp_signed(">", a, b), a, b)
 
     def _of_binop(self, node: Any) -> Any:
-        left, right = self._expr(node.left), self._expr(node.right)
-        if isinstance(node.op, ast.Pow) and isinstance(self.types.of[node.right], types.IntegerLiteral):
-            power = self._power(node, left)
-            if power is not None:
-                return power
-        return self._operation(node, [(left, self.types.of[node.left]), (right, self.types.of[node.right])])
+        type_, power = self.types.of[node], text.integer(node.right)
+        if isinstance(node.op, ast.Pow) and isinstance(type_, types.Float) and power in range(1, MOST_POWER):
+            return self._power(self._cast(node.left, type_), power)
+        return self._operation(node, self._operands([node.left, node.right]))
 
-    def _power(self, node: Any, base: Any) -> Any:
-        """x**2 and its like by products, as Numba has it; None where it has none."""
-        callee, signature = self.types.signatures[node]
-        exponent = self.types.of[node.right]
-        try:
-            static = callee.get_call_type(self.types.context, (plain(self.types.of[node.left]), exponent), {})
-            result = self.context.get_function(callee, static)(self.builder, (base, exponent.literal_value))
-        except (NUMBA.TypingError, NotImplementedError):
-            return None
-        return self.context.cast(self.builder, result, static.return_type, signature.return_type)
+    def _power(self, base: Any, power: int) -> Any:
+        """A power, by the products that Numba makes for it, in their order."""
+        result = None
+        while power:
+            if power % 2:
+                result = base if result is None else self.builder.fmul(result, base)
+            power //= 2
+            base = self.builder.fmul(base, base) if power else base
+        return result
 
     def _of_unaryop(self, node: Any) -> Any:
         number = text.integer(node)
@@ -491,7 +489,10 @@ class Code:
 
     def _called(self, callee: Any, signature: Any, operands: Iterable[tuple[Any, Any]]) -> Any:
         """What a function gives for values and their types."""
-        implementation = self.context.get_function(callee, signature)
+        try:
+            implementation = self.context.get_function(callee, signature)
+        except NotImplementedError as error:  # a function that Numba has to put into its own code
+            raise text.Unknown(error) from error
         self.context.add_linking_libs(getattr(implementation, "libs", ()))
         return implementation(self.builder, self._folded(signature, list(operands)))
 
