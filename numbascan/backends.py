@@ -70,8 +70,14 @@ class Cuda(Backend):
         return cuda.module_text(function, mode.fastmath)
 
     def loaded(self, plan: Plan, text: str, name: str, device: int) -> Callable[..., Any]:
-        from .emit.runtime.cuda import callable_with
+        from .emit.runtime.cuda import callable_with, on_device
 
+        if routines := cuda.called_routines(plan.function):
+            from .emit.runtime.cuda_externals import compile_for_device
+
+            with on_device(device, name):
+                for routine in routines:
+                    compile_for_device(routine)
         arguments = plan.function.arguments
         dtypes = [argument.dtype for argument in arguments]
         dtypes += [stmt.dtype for stmt in walk(plan.function.body) if isinstance(stmt, Alloc)]

@@ -144,6 +144,8 @@ def load_kernels(text: str, name: str) -> Callable[..., Any]:
             cache_bound.note_use(path)
             code = simulator.compiled(text, str(path)) if cuda_package.is_simulated() else None
             _loaded[digest] = _imported(path, name, code)
+            if OF_THIS_PROCESS in text:
+                cache_bound.remove(path)
             cache_bound.trim(path.parent, path)
         return _loaded[digest]
 

@@ -61,7 +61,7 @@ from .cpu import named_messages, without_location
 from .grid import SHARED, Unfit, in_all_threads, is_checked, is_wide, nest_of
 from .names import HELPERS, has_gpu_code
 from .products import OperandPlace, product_of, products_in
-from .runtime.external_names import function_of
+from .runtime.external_names import EXTERNALS, function_of
 from .runtime.gpu_names import LARGE_PRODUCT, MOST_NUMBERS, OF_GPU
 from .text import expression, statement
 
@@ -96,6 +96,11 @@ def kernel_types(function: Function) -> dict[str, list[tuple[str, int]]]:
     module = _Module(function, False)
     module.text()
     return {kernel.name: kernel.types for kernel in module.kernels}
+
+
+def called_routines(function: Function) -> list[str]:
+    """The functions of `ns.external` that a function calls, by the names that kernels have for them."""
+    return list(dict.fromkeys(stmt.routine.removeprefix(EXTERNALS) for stmt in walk(function.body) if isinstance(stmt, Call)))
 
 
 @dataclass
@@ -339,7 +344,11 @@ class _Module:
 
     def _refuse(self, stmts: Sequence[Stmt]) -> None:
         """Raises NotImplementedError for whatever has no code for a GPU."""
-        missing = [_shown_routine(stmt.routine) for stmt in walk(stmts) if isinstance(stmt, Call)]
+        called = [stmt.routine for stmt in walk(stmts) if isinstance(stmt, Call)]
+        missing = [f"the routine {routine}" for routine in called if not function_of(routine)]
+        for routine in called:
+            if (function := function_of(routine)) and (reason := _unfit(function, routine)):
+                raise NotImplementedError(f"{self.function.name}: mode='cuda': {reason}, or use mode=None for this function")
         for part in (part for stmt in walk(stmts) for expr in expressions(stmt) for part in parts(expr) if isinstance(part, Apply)):
             missing += [f"the function {name}" for name in _CALLED.findall(part.template.text) if not has_gpu_code(name)]
             of_complex = any(isinstance(arg, Expr) and arg.dtype.startswith("complex") for arg in part.args)
@@ -485,7 +494,7 @@ class _Module:
                 shape = dims[0] if len(dims) == 1 else f"({', '.join(dims)})"
                 yield f"{pad}{stmt.name} = cuda.local.array({shape}, {_numpy(stmt.dtype)})"
             elif not isinstance(stmt, Note):
-                yield pad + _on_device(statement(stmt, self.messages))
+                yield pad + _on_device(statement(stmt, self.messages)).removeprefix(EXTERNALS)
 
     def _loop_lines(self, loop: For, kernel: _Kernel, number: str, pad: str) -> Iterator[str]:
         """A loop of one thread: a `while` if it is over time or of unknown length, because that makes less code."""
@@ -607,8 +616,13 @@ def _reads_elements(stmt: Stmt) -> bool:
 
 def _reads(stmt: Stmt) -> set[str]:
     """The names that a statement and those inside it read."""
-    names = {name for one in walk([stmt]) for expr in expressions(one) for name, _ in names_in(expr)}
+    names = {name for one in walk([stmt]) for name in _read_by(one)}
     return names | {name for one in walk([stmt]) if isinstance(one, Return) for name in one.names}
+
+
+def _read_by(stmt: Stmt) -> set[str]:
+    """The names that a statement reads by itself; a call, all that it is given."""
+    return {name for expr in expressions(stmt) for name, _ in names_in(expr)} | (mentioned([stmt]) if isinstance(stmt, Call) else set())
 
 
 def _makes(stmt: Stmt) -> set[str]:
@@ -631,7 +645,7 @@ def _needed_and_made(stmts: Sequence[Stmt]) -> tuple[set[str], set[str]]:
     needed: set[str] = set()
     made: set[str] = set()
     for stmt in stmts:
-        own = {name for expr in expressions(stmt) for name, _ in names_in(expr)}
+        own = _read_by(stmt)
         needed |= (own | set(stmt.names if isinstance(stmt, Return) else ())) - made
         if isinstance(stmt, For):
             needed |= _needed(stmt.body) - made - {stmt.name}
@@ -677,10 +691,12 @@ def _on_host(text: str) -> str:
     return FUNCTIONS_OF_MATH.sub(lambda match: match[0] if match[1] in CASTS else f"host.gpu_math.{match[1]}(", text)
 
 
-def _shown_routine(routine: str) -> str:
-    """The name of a routine in messages."""
-    function = function_of(routine)
-    return f"{function}, a function of ns.external," if function else f"the routine {routine}"
+def _unfit(function: str, routine: str) -> str:
+    """Why kernels cannot call a function of `ns.external`; "" if they can."""
+    from .runtime.routines import externals  # imports Numba
+
+    reason = externals.known(routine.removeprefix(EXTERNALS)).unfit_for_gpu
+    return reason and f"{function}, a function of ns.external, {reason}"
 
 
 def _imports(body: str, kernels: str) -> list[str]:
@@ -692,4 +708,6 @@ def _imports(body: str, kernels: str) -> list[str]:
     products = [name for name in OF_CUBLAS if re.search(rf"(?<![\w.]){name}\b", body)]
     lines += [f"from numbascan.emit.runtime.cublas import {', '.join(products)}"] if products else []
     lines += [f"from numbascan.emit.runtime.cuda import {', '.join(own)}"] if own else []
+    external = sorted(name for name in set(_CALLED.findall(kernels)) if function_of(EXTERNALS + name))
+    lines += [f"from numbascan.emit.runtime.cuda_externals import {', '.join(external)}"] if external else []
     return [*lines, f"from numbascan.emit.runtime.cuda_functions import {', '.join(functions)}"] if functions else lines

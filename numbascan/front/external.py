@@ -46,8 +46,11 @@ def external(f: Any = None, vjp: Callable[..., Any] | None = None, jvp: Callable
     it reads can be told (the guide lists what). It runs wherever it may be needed, and as often: lanes, threads, recomputed steps. Options
     given to `njit` hold, but for `parallel`: it runs in the thread that calls it.
 
+    Under `mode="cuda"` each thread of a GPU calls it. There it must return numbers, take no memory, not call itself, and raise nothing:
+    what divides needs `@njit(error_model="numpy")`, since x / 0 would be no error on a GPU. Of the options `fastmath=True` holds.
+
     Raises TypeError where Numba does not compile it for such arguments, ValueError where a result has another shape, GlobalDrawError where
-    it draws random numbers, NotImplementedError under `mode="cuda"` and in exported modules.
+    it draws random numbers, NotImplementedError in exported modules, and under `mode="cuda"` for what no GPU can do.
 
     >>> import numba, numpy as np, numbascan as ns
     >>> @numba.njit

@@ -21,7 +21,8 @@ import pytest
 from numbascan import backends
 from numbascan import compile as stages
 from numbascan.emit.cache import load_kernels
-from numbascan.emit.cuda import kernel_types
+from numbascan.emit.cuda import called_routines, kernel_types
+from numbascan.emit.inside import cuda_package
 from numbascan.errors import gpu
 
 CAPABILITIES = ((8, 0), (9, 0))
@@ -54,7 +55,6 @@ def _statistics(function: Any, types: list[tuple[str, int]], text: str) -> list[
 
     `text`: the module in which the kernel stands.
     """
-    from numbascan.emit.inside import cuda_package
     from numbascan.emit.kernel_key import kernel_key
 
     code = function.__code__
@@ -80,11 +80,16 @@ def kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     compiled: list[Compiled] = []
     if not request.config.getoption("--compile-kernels"):
         return compiled
+    from numbascan.emit.runtime.cuda_externals import compile_for_device
+
     loaded = stages.Kernel._loaded
 
     def compile_kernels(kernel: Any, name: str) -> Callable[..., Any]:
         if kernel.mode.target != "cuda":
             return loaded(kernel, name)
+        with cuda_package.of_capability(CAPABILITIES[0]):
+            for routine in called_routines(kernel.plan.function):
+                compile_for_device(routine)
         host: Any = load_kernels(kernel.text, name)
         for one, types in kernel_types(kernel.plan.function).items():
             function = host.__globals__[one].py_func

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import collections
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numba
+import numpy as np
 import pytest
+from numba import types
 
+import numbascan as ns
 from numbascan.emit import cache
 from numbascan.emit.inside import cuda_package
 
@@ -50,8 +56,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixt
 
 def compiled(line: str, options: str = "") -> tuple[int, Any]:
     """A kernel as a new process compiles it: how often its machine code was found, and that code."""
-    from numba import types
-
     cache._loaded.clear()
     kernel = cache.load_kernels(MODULE.format(line=line, options=options), "run")()
     made = kernel.compile((types.int64, types.int64, types.float64[::1]))
@@ -95,6 +99,42 @@ def test_where_nothing_can_be_stored_code_is_compiled(folder: Path, monkeypatch:
 
     monkeypatch.setattr(IndexDataCacheFile, "save", save)
     assert compiled(PLAIN)[0] == compiled(PLAIN)[0] == 0
+
+
+GAIN = 2.0
+
+
+@numba.njit
+def scaled(x):
+    return GAIN * x
+
+
+def compiled_call(function: Any) -> tuple[int, Any]:
+    """A kernel that calls a function of the user's, as a new process compiles it: how often its machine code was found, and the kernel."""
+    text = ns.jit(ns.vmap(ns.external(function)), mode="cuda").lower(np.ones(40)).source("cuda")
+    cache._loaded.clear()
+    host: Any = cache.load_kernels(text, re.findall(r"^def (\w+)", text, re.MULTILINE)[-1])
+    kernel = next(one for name, one in host.__globals__.items() if "_kernel_" in name)
+    numbers = types.float64[::1]
+    kernel.compile((types.int64, types.int64, numbers, numbers))
+    return sum(kernel.stats.cache_hits.values()), kernel
+
+
+def test_the_key_has_all_that_a_function_of_the_users_reads(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [compiled_call(scaled)[0], compiled_call(scaled)[0]] == [0, 1]
+    monkeypatch.setitem(globals(), "GAIN", 5.0)
+    assert [compiled_call(scaled)[0], compiled_call(scaled)[0]] == [0, 1]
+    monkeypatch.setitem(globals(), "GAIN", 2.0)
+    assert compiled_call(scaled)[0] == 1
+
+
+def test_what_no_text_tells_is_not_stored(folder: Path) -> None:
+    pair = collections.namedtuple("pair", "a b")
+    untold = numba.njit(lambda x: pair(x, 2.0).a)
+    for _ in range(2):
+        found, kernel = compiled_call(untold)
+        assert (found, kernel.stats.cache_path) == (0, None)
+    assert not [path for path in folder.rglob("*") if "lambda" in path.name]
 
 
 def test_kernels_that_are_linked_with_files_are_not_stored(folder: Path) -> None:

@@ -21,6 +21,7 @@ from numbascan.ir.loops import (
     Argument,
     Barrier,
     Break,
+    Call,
     For,
     Function,
     If,
@@ -57,6 +58,15 @@ def kinds(*body: Stmt) -> list[str]:
     wide = Argument("w", "float64", 2, is_written=True)
     function = Function("f", (*arrays, wide, Argument("k", "int64", 1), Argument("n", "int64", 0)), list(body), Names("xyabwkn"))
     return [stmt.kind for stmt in walk(threads(function, CUDA).body) if isinstance(stmt, For)]
+
+
+def test_calls_are_shared_out_where_each_pass_writes_a_part_of_its_own() -> None:
+    part, row = Alias("p", "w", Template("[{0}]"), (I,)), Alias("q", "w", Template("[{0}]"), (add(I, 1),))
+    assert kinds(For("i", 0, N, [part, Call("externals.f", ("p", "x"), results=("p",))])) == ["threads"]
+    assert kinds(For("i", 0, N, [part, Call("externals.f", ("p", "p"), results=("p",))])) == ["threads"]
+    assert kinds(For("i", 0, N, [part, row, Call("externals.f", ("p", "q"), results=("p",))])) == ["sequential"]
+    assert kinds(For("i", 0, N, [part, Call("externals.f", ("p", "w"), results=("p",))])) == ["sequential"]
+    assert kinds(For("i", 0, N, [Call("externals.f", ("a", "x"), results=("a",))])) == ["sequential"]
 
 
 def test_passes_that_meet_are_not_shared_out() -> None:

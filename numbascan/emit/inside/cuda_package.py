@@ -146,17 +146,22 @@ def assembly(function: Any, types: Types) -> str:
     return text.decode() if isinstance(text, bytes) else str(text)
 
 
+def compiled_for_device(function: Any, types: Types) -> str:
+    """Compiles a function that kernels call for the device that is in use: the type of what it returns."""
+    return str(function.compile_device(_signature(types)).signature.return_type)
+
+
 def _compiled(function: Any, types: Types, capability: tuple[int, int], output: str) -> Any:
+    with of_capability(capability):
+        code, _ = cuda().compile(function, _signature(types), cc=capability, device=False, abi="numba", output=output)
+        return code
+
+
+def _signature(types: Types) -> tuple[Any, ...]:
     from numba import types as numba_types
 
-    def type_of(dtype: str, rank: int) -> Any:
-        element = getattr(numba_types, "boolean" if dtype == "bool" else dtype)
-        return numba_types.Array(element, rank, "C") if rank else element
-
-    with _device(capability):
-        signature = tuple(type_of(dtype, rank) for dtype, rank in types)
-        code, _ = cuda().compile(function, signature, cc=capability, device=False, abi="numba", output=output)
-        return code
+    elements = [getattr(numba_types, "boolean" if dtype == "bool" else dtype) for dtype, _ in types]
+    return tuple([numba_types.Array(one, rank, "C") if rank else one for one, (_, rank) in zip(elements, types, strict=True)])
 
 
 def _of_reshape(capability: tuple[int, int]) -> bytes:
@@ -205,7 +210,7 @@ class Statistics:
 
 
 @contextmanager
-def _device(capability: tuple[int, int]) -> Iterator[None]:
+def of_capability(capability: tuple[int, int]) -> Iterator[None]:
     """Inside, a device of that kind is there for functions that kernels call, which ask for it when they are compiled."""
     dispatcher: Any = importlib.import_module("numba.cuda.dispatcher")
     before = dispatcher.get_current_device

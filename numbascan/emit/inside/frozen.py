@@ -47,7 +47,8 @@ def is_of_numba(function: Any) -> bool:
 class Frozen:
     """A function and all that it reads. `reads` has globals, `cells` what closures hold; Numba functions among them are Frozen, too.
 
-    options: what Numba was told. signatures: where it was told types, these.
+    options: what Numba was told. signatures: where it was told types, these. is_alone: may it read what no
+    text tells? is_recursive: does it, or one that it calls, call itself? n_bytes: of all arrays that they read.
     """
 
     python: FunctionType
@@ -58,9 +59,28 @@ class Frozen:
     defaults: tuple[Any, ...] | None = None
     told: str = ""
     is_alone: bool = False
+    is_recursive: bool = False
+    n_bytes: int = 0
 
-    def built(self, make: Callable[[FunctionType, Frozen], Any], known: dict[int, Any] | None = None) -> Any:
-        """What `make` gives for a function that reads what such functions were made of."""
+    def parts(self) -> list[Frozen]:
+        """It, and the Numba functions that it calls."""
+        parts: list[Frozen] = []
+        self.built(lambda _, of: parts.append(of))
+        return parts
+
+    @property
+    def handles_errors(self) -> bool:
+        """Does its own code raise, assert, or try?"""
+        codes = list(_codes(self.python.__code__))
+        return any(code.co_exceptiontable or any(one.opname == "RAISE_VARARGS" for one in dis.get_instructions(code)) for code in codes)
+
+    def built(
+        self,
+        make: Callable[[FunctionType, Frozen], Any],
+        known: dict[int, Any] | None = None,
+        instead: Callable[[Any], Any] = lambda value: value,
+    ) -> Any:
+        """What `make` gives for a function that reads what such functions were made of. instead: what it reads in place of a value."""
         known = {} if known is None else known
         if id(self) in known:
             return known[id(self)]
@@ -73,12 +93,12 @@ class Frozen:
 
         def put(value: Any) -> Any:
             if isinstance(value, Frozen):
-                return value.built(make, known)
+                return value.built(make, known, instead)
             if isinstance(value, _Attributes):
                 module = ModuleType(value.name)
                 vars(module).update({name: put(one) for name, one in value.named.items()})
                 return module
-            return tuple(map(put, value)) if type(value) is tuple else value
+            return tuple(map(put, value)) if type(value) is tuple else instead(value)
 
         names.update({name: put(value) for name, value in self.reads.items()})
         for cell, value in zip(cells, self.cells, strict=True):
@@ -100,7 +120,7 @@ def frozen(function: Any) -> Frozen:
     freezing = _Freezing()
     copy = freezing.function(function)
     copy.told = "\n".join([*freezing.told, *_extensions()])
-    copy.is_alone = freezing.is_alone
+    copy.is_alone, copy.is_recursive, copy.n_bytes = freezing.is_alone, freezing.is_recursive, freezing.n_bytes
     return copy
 
 
@@ -115,12 +135,14 @@ class _Freezing:
 
     def __init__(self) -> None:
         self.told: list[str] = []
-        self.is_alone = False
+        self.is_alone, self.is_recursive, self.n_bytes = False, False, 0
+        self._open: set[int] = set()  # functions that are being walked through
         self._known: dict[int, tuple[Frozen, int]] = {}
 
     def function(self, function: Any) -> Frozen:
         if id(function) in self._known:
             copy, number = self._known[id(function)]
+            self.is_recursive |= id(function) in self._open
             self.told.append(f"function {number}")
             return copy
         python = function.py_func
@@ -128,6 +150,7 @@ class _Freezing:
         signatures = [] if function._can_compile else list(function.nopython_signatures)
         copy = Frozen(python, {**options, "locals": dict(function.locals)}, signatures)
         self._known[id(function)] = copy, len(self._known)
+        self._open.add(id(function))
         if function._compiler.pipeline_class is not _OF_NUMBA._compiler.pipeline_class:
             self._alone(function._compiler.pipeline_class)
             copy.options["pipeline_class"] = function._compiler.pipeline_class
@@ -140,6 +163,7 @@ class _Freezing:
             copy.reads[name] = self.value(python.__globals__[name], attributes)
         copy.cells = [self._cell(cell, attributes) for cell in python.__closure__ or ()]
         copy.defaults = self.value(python.__defaults__, attributes)
+        self._open.remove(id(function))
         return copy
 
     def _cell(self, cell: CellType, attributes: frozenset[str]) -> Any:
@@ -159,6 +183,7 @@ class _Freezing:
             return tuple([self.value(one, attributes) for one in value])
         if type(value) is np.ndarray and not value.dtype.hasobject:
             copy = value.copy(order="K")
+            self.n_bytes += copy.nbytes
             self.told.append(f"array {value.dtype} {value.shape} {value.strides} {value.tobytes().hex()}")
             return copy
         if type(value) in _NUMBERS or isinstance(value, (np.generic, np.dtype)):

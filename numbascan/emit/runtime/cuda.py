@@ -21,6 +21,7 @@ import numpy as np
 from ..inside import cuda_package
 from .cuda_functions import host as host
 from .device_array import DeviceArray, is_contiguous
+from .external_names import OF_THIS_PROCESS
 from .gpu_names import MOST_NUMBERS
 
 cuda = cuda_package.cuda()
@@ -45,7 +46,8 @@ def kernel(**options: Any) -> Callable[[Callable[..., None]], Any]:
 
     def decorate(function: Callable[..., None]) -> Any:
         made = cuda.jit(function) if SIMULATED else cuda.jit(function, **options)
-        cuda_package.keep_machine_code(made)
+        if not any(OF_THIS_PROCESS in name for name in function.__code__.co_names):
+            cuda_package.keep_machine_code(made)
         return made
 
     return decorate

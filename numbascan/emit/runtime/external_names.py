@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+EXTERNALS = "externals."
+"""What stands before the name of such a function where the CPU's code calls it."""
+
 OF_THIS_PROCESS = "of_this_process_"
 """In the name of a function of which no text tells all that it reads: what calls it is not kept."""
 

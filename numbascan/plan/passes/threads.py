@@ -6,11 +6,11 @@
 
 Passes are independent if no scalar goes from one to the next, and if all accesses of a written array are, along some axis, at one place
 that moves with the loop's counter and with nothing else of the pass. Memory that only one loop over lanes uses becomes memory of each
-thread: on its stack if it is small, else with the pass as its last axis, so that neighbouring threads touch neighbouring numbers.
+thread: on its stack if it is small, else with the pass as its last axis, so that neighbouring threads touch neighbouring numbers; as the
+first axis, if a function of the user's takes the array.
 
 Not handled:
 - loops that may end early
-- loops that call a routine
 - loops that allocate memory of a size known only at run time, or too large for a thread's stack
 """
 
@@ -62,7 +62,7 @@ from ...ir.loops import (
     walk,
     with_expressions,
 )
-from ...ir.mentions import loads_in, mentions_in
+from ...ir.mentions import loads_in, mentioned, mentions_in
 from ..target import Target
 from .lane_sums import Added, added_by_lanes, added_in_groups, added_up, at_once_in_groups, leaving, memory_of_parts
 from .side_by_side import Surroundings
@@ -70,6 +70,7 @@ from .side_by_side import Surroundings
 LAST_ROWS = ("[{0}:]", "[{0}:].copy()")
 ROWS_BETWEEN = ("[{0}:{1}]", "[{0}:{1}].copy()")
 FIRST_ROWS = "[:{0}]"
+ROW = Template("[{0}]")
 
 AT_ONCE = Template("at_once({0}, {1})")
 """The number of passes whose memory fits at once: of {0} passes, with {1} bytes each."""
@@ -174,7 +175,7 @@ class _Sharing:
     def _is_shared(self, loop: For, own: Sequence[Alloc | Alias], sums: Set[str] = frozenset()) -> bool:
         """True if the passes of a loop are independent, apart from `own` memory and `sums`."""
         inside = list(walk(loop.body))
-        if loop.step != 1 or may_end(loop.body) or any(isinstance(stmt, Call | Return) for stmt in inside):
+        if loop.step != 1 or may_end(loop.body) or any(isinstance(stmt, Return) for stmt in inside):
             return False
         if not self._is_small([stmt for stmt in inside if isinstance(stmt, Alloc)]):
             return False
@@ -215,13 +216,16 @@ class _Sharing:
         for stmt in stmts:
             if isinstance(stmt, Store):
                 yield (*self._resolved(stmt.array, stmt.index), True)
+            if isinstance(stmt, Call):
+                for name in mentioned([stmt]):
+                    yield (*self._resolved(name, ()), name in stmt.results)
             for expr in expressions(stmt):
                 for load in loads_in(expr):
                     yield (*self._resolved(load.array, load.index), False)
 
     def _resolved(self, array: str, index: Place) -> tuple[str, Place | None]:
         """The array behind all views (`array[name]` for a row of a ring), and the place in it."""
-        place: Place | None = index or None
+        place: Place | None = index
         while array in self.views:
             view = self.views[array]
             array, place = view.array, None if place is None else _behind(view, place)
@@ -266,17 +270,35 @@ class _Sharing:
         size = reduce(add, [mul(_count(stmt.shape), np.dtype(stmt.dtype).itemsize) for stmt in large if isinstance(stmt, Alloc)])
         n_together = Name("int64", together)
         start = add(loop.start, mul(Name("int64", chunk), n_together))
-        taken = {stmt.name for stmt in large}
+        taken = {stmt.name for stmt in large} - self._handed_over(loop)
         wide = {name for name in (*self.views, *taken) if self._root(name) in taken}
         lane = sub(Name("int64", loop.name), start)
         stop = least(add(start, n_together), loop.stop)
-        part = replace(shared, start=start, stop=stop, body=[*inner, *_of_lane(loop.body, wide, lane, n_together)])
+        memory, rows = self._rows(large, wide, lane, n_together)
+        part = replace(shared, start=start, stop=stop, body=[*inner, *rows, *_of_lane(loop.body, wide, lane, n_together)])
         n_chunks = floor_div(sub(add(passes, n_together), 1), n_together)
-        memory = [_of_lanes(stmt, n_together) for stmt in large]
         at_once = at_once_in_groups(passes, size) if added else index_expr(AT_ONCE, passes, size)
         parts = [part, *added_in_groups(added, start, stop, self.names)]
         chunks = For(chunk, 0, n_chunks, [*parts], kind="chunks")
         return [Let(together, at_once), *memory, *memory_of_parts(loop, added), chunks, *added_up(loop, added, self.names)]
+
+    def _handed_over(self, loop: For) -> set[str]:
+        """The arrays of which a loop hands all, or a part, to a function of the user's, which wants them side by side."""
+        return {self._root(name) for stmt in walk(loop.body) if isinstance(stmt, Call) for name in mentioned([stmt])}
+
+    def _rows(self, large: Sequence[Alloc | Alias], wide: set[str], lane: Index, n_lanes: Index) -> tuple[list[Alloc | Alias], list[Alias]]:
+        """The memory of many lanes, and what stands for that of one in its pass where the lane is the first axis."""
+        memory: list[Alloc | Alias] = []
+        rows: list[Alias] = []
+        for stmt in large:
+            if stmt.name in wide:
+                memory.append(_of_lanes(stmt, n_lanes))
+            elif isinstance(stmt, Alloc):
+                memory.append(replace(stmt, name=self.names.fresh(f"{stmt.name}_of_lanes"), shape=(n_lanes, *stmt.shape)))
+                rows.append(Alias(stmt.name, memory[-1].name, ROW, (lane,)))
+            else:
+                rows.append(replace(stmt))
+        return memory, rows
 
     def _on_stack(self, own: Sequence[Alloc | Alias]) -> set[str]:
         """The names of arrays that fit on the stack of a thread together, taken in order."""
@@ -297,6 +319,8 @@ class _Sharing:
 def _behind(view: Alias, place: Place) -> Place | None:
     """The place in the array behind a view, for a place in the view; None if it is not known."""
     text = view.text.text
+    if not place and text in LAST_ROWS + ROWS_BETWEEN:
+        return None
     if text in LAST_ROWS + ROWS_BETWEEN:
         return (add(place[0], view.args[0]), *place[1:])
     if text == FIRST_ROWS:

@@ -10,6 +10,7 @@ import hashlib
 import re
 import threading
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from types import FunctionType
 from typing import Any
 
@@ -18,11 +19,13 @@ import numpy as np
 from numba import types
 
 from ....types import SUPPORTED_DTYPES
+from ...inside.faults import faults_of, takes_memory
 from ...inside.frozen import Draws as Draws
 from ...inside.frozen import Frozen, frozen
 from ..external_names import routine_of
 
 Kind = tuple[str, int]  # a dtype and a rank
+CONSTANTS = 60_000  # bytes; a GPU has 64 KiB for the constants of a kernel
 NUMBERS = {"bool": types.boolean} | {name: getattr(types, name) for name in SUPPORTED_DTYPES if name != "bool"}
 NAMES = {number: name for name, number in NUMBERS.items()}
 
@@ -31,22 +34,29 @@ _lock = threading.RLock()
 
 
 def __getattr__(name: str) -> Any:
-    if name in _known:
-        return _known[name].call
-    raise AttributeError(f"no routine is called {name!r}")
+    return known(name).call
+
+
+def known(name: str) -> Compiled:
+    """The function of a routine."""
+    if name not in _known:
+        raise AttributeError(f"no routine is called {name!r}")
+    return _known[name]
 
 
 class Compiled:
     """A function of Numba's for operands of given kinds. `__call__` gives its results as a tuple; those that are None are left out.
 
-    places: of the results that the function returns, None where it returns None. is_tuple: does it return a tuple?
+    copy: all that it reads. places: of the results that the function returns, None where it returns None. is_tuple: does it return a tuple?
+    returned: what it returns, as Numba's type.
     """
 
     def __init__(self, source: Any, operands: tuple[Kind, ...], routine: str, digest: str, copy: Frozen) -> None:
         self.source, self.operands, self.routine, self.digest = source, operands, routine, digest
         self.name = str(source.py_func.__name__)
-        self._copy = copy  # holds what was told by its address
+        self.copy = copy  # holds what was told by its address
         self._function, returned = _compiled(copy, [_type(*kind) for kind in operands], self.name)
+        self.returned = str(returned)
         self.is_tuple = isinstance(returned, types.BaseTuple)
         kinds = [_kind(one, self.name) for one in (returned.types if self.is_tuple else (returned,))]
         self.places = [kind is not None for kind in kinds]
@@ -63,6 +73,32 @@ class Compiled:
         returned = self._function(*arrays)
         results = returned if self.is_tuple else (returned,)
         return tuple([np.asarray(one) for one, is_there in zip(results, self.places, strict=True) if is_there])
+
+    @cached_property
+    def unfit_for_gpu(self) -> str:
+        """Why it is no code for a GPU, as far as code for the CPU tells; "" if nothing is against it."""
+        if any(rank for _, rank in self.results):
+            return "returns an array, which code for a GPU cannot make; let it return numbers"
+        for part in self.copy.parts():
+            whose = "" if part is self.copy else f"calls {part.python.__name__}, which "
+            if part.handles_errors:
+                return f"{whose}raises, asserts or tries, and a GPU knows no errors; return a number that tells what went wrong"
+            if part.signatures or part.options.get("locals") or "pipeline_class" in part.options:
+                return f"{whose}was given types, locals= or a pipeline, which the CPU alone knows; leave them out"
+        if self.copy.is_recursive:
+            return "calls itself, or one that it calls does, as deep as no stack of a GPU is sure to be; write a loop"
+        if self.copy.n_bytes > CONSTANTS:
+            return f"reads arrays of {self.copy.n_bytes:,} bytes, and a GPU holds {CONSTANTS:,}; pass them as arguments"
+        if takes_memory(self._function):
+            return "makes arrays, lists or text, for which a GPU has no memory; keep to numbers, and to the arrays that it is given"
+        for error, message in faults_of(self._function):
+            instead = (
+                "write @njit(error_model='numpy'), which divides as NumPy does"
+                if error == "ZeroDivisionError"
+                else "write what cannot fail"
+            )
+            return f"may raise {error}{f' ({message})' if message else ''}, and a GPU knows no errors; {instead}"
+        return ""
 
     def wrong_shape(self, k: int) -> str:
         """What is said where result k has another shape than it was to have."""
@@ -105,7 +141,7 @@ def _compiled(copy: Frozen, operands: Sequence[Any], name: str) -> tuple[Any, An
         if not copy.signatures:
             return function, function.nopython_signatures[0].return_type
         caller = numba.njit(
-            _new_function(f"def call({_names(len(operands))}):\n    return function({_names(len(operands))})", function=function)
+            new_function(f"def call({_names(len(operands))}):\n    return function({_names(len(operands))})", function=function)
         )
         caller.compile(tuple(operands))
         return caller, caller.nopython_signatures[0].return_type
@@ -114,12 +150,16 @@ def _compiled(copy: Frozen, operands: Sequence[Any], name: str) -> tuple[Any, An
 
 
 def _refusal(error: Exception, name: str, operands: Sequence[Any]) -> TypeError:
-    text = re.sub(r"\x1b\[\d*m", "", str(error))
     shown = ", ".join(f"{one.dtype}[{'?, ' * (one.ndim - 1)}?]" if isinstance(one, types.Array) else str(one) for one in operands)
-    if "Cannot modify readonly array" in text:
+    if "Cannot modify readonly array" in str(error):
         return TypeError(f"ns.external: {name} writes into an array that it is given; let it copy that first, and return the copy")
-    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("Failed in ")]
-    return TypeError(f"ns.external: Numba does not compile {name} for ({shown}), arrays that may not be written: {' '.join(lines[:2])}")
+    return TypeError(f"ns.external: Numba does not compile {name} for ({shown}), arrays that may not be written: {reason_of(error)}")
+
+
+def reason_of(error: Exception) -> str:
+    """The first two lines of what Numba says."""
+    lines = re.sub(r"\x1b\[\d*m", "", str(error)).splitlines()
+    return " ".join([line.strip() for line in lines if line.strip() and not line.startswith("Failed in ")][:2])
 
 
 def _of_readonly(signature: Any) -> Any:
@@ -166,15 +206,16 @@ def _caller(function: Any, of: Compiled) -> Any:
             lines += [f"    if {value}.shape != r{k}.shape:", f"        raise ValueError(message_{k})", f"    r{k}[...] = {value}"]
         else:
             lines.append(f"    r{k}[0] = {value}")
-    return numba.njit(error_model="numpy")(_new_function("\n".join(lines), function=function, **messages))
+    return numba.njit(error_model="numpy")(new_function("\n".join(lines), function=function, **messages))
 
 
 def _names(count: int) -> str:
     return ", ".join(f"x{k}" for k in range(count))
 
 
-def _new_function(text: str, **reads: Any) -> Callable[..., Any]:
-    names = {"__name__": __name__, **reads}
-    exec(text, names)
-    function: Callable[..., Any] = names["call"]
+def new_function(text: str, **reads: Any) -> Callable[..., Any]:
+    """The function `call` of a text that reads these names."""
+    namespace = {"__name__": __name__, **reads}
+    exec(text, namespace)
+    function: Callable[..., Any] = namespace["call"]
     return function
