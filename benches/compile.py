@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from statistics import median
 from time import process_time_ns, thread_time_ns
 
-COMPILING = ("np_empty", "plain_locals", "long_functions", "operator_types", "declarations", "object_code", "array_class")
+COMPILING = ("lowered", "np_empty", "operator_types", "declarations", "object_code", "array_class")
 RUNNING = (
     "entry_point",
     "array_class",

@@ -13,7 +13,7 @@ import numpy as np
 from llvmlite import binding
 from numba import config
 
-from . import arrays, inner_functions, long_functions, plain_locals, products
+from . import arrays, inner_functions, products
 from .object_code import NDARRAY
 from .shortcuts import ARRAY_CLASS, CACHE_LINES, COMPILER, DECLARATIONS, DECLARATIONS_OF_CODE, OPERATOR_TYPES
 
@@ -36,8 +36,6 @@ def short_ways() -> Iterator[None]:
                 _cache_lines,
                 _array_class,
                 _operator_types,
-                plain_locals.replace,
-                long_functions.replace,
                 inner_functions.replace,
             ):
                 change(stack)

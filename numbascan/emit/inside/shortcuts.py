@@ -215,20 +215,6 @@ LOWERED = Shortcut(
     "numba.np.arrayobj:populate_array(array, data, shape, strides, itemsize, meminfo, parent)",
     "numba.np.arrayobj:store_item(context, builder, arrayty, val, ptr)",
 )
-# Locals of numbers are no more than memory to Numba's lowering (`plain_locals.py`).
-PLAIN_LOCALS = Shortcut(
-    "plain_locals",
-    "numba.core.lowering:Lower.alloca(self, name, type)",
-    "numba.core.lowering:Lower.storevar(self, value, name, argidx)",
-    "numba.core.lowering:Lower.delvar(self, name)",
-    "numba.core.lowering:Lower.getvar(self, name)",
-    "numba.core.lowering:Lower.typeof(self, varname)",
-    "numba.core.cgutils:alloca_once(builder, ty, size, name, zfill)",
-    "numba.core.cgutils:alloca_once_value(builder, value, name, zfill)",
-    "numba.core.cgutils:intp_t",
-    "numba.core.cgutils:_StructProxy.__init__(self, context, builder, value, ref)",
-    "numba.core.cgutils:_StructProxy._make_refs(self, ref)",
-)
 # Products by one call of BLAS (`products.py`): 8 of them of several types take 0.1 s of a first call, 1.3 by Numba's `np.dot`.
 NP_DOT = Shortcut(
     "np_dot",
@@ -250,14 +236,6 @@ NP_DOT = Shortcut(
     "numba.np.linalg:call_xxdot(context, builder, conjugate, dtype, n, a_data, b_data, out_data)",
     "numba.np.linalg:call_xxgemv(context, builder, do_trans, m_type, m_shapes, m_data, v_data, out_data)",
     "numba.np.linalg:call_xxgemm(context, builder, x_type, x_shapes, x_data, y_type, y_shapes, y_data, out_type, out_shapes, out_data)",
-)
-# What Numba asks of every local in every block takes no longer for long functions than for short ones (`long_functions.py`).
-LONG_FUNCTIONS = Shortcut(
-    "long_functions",
-    "numba.core.analysis:compute_live_map(cfg, blocks, var_use_map, var_def_map)",
-    "numba.core.untyped_passes:fixup_var_define_in_scope(blocks)",
-    "numba.core.ssa:_run_block_rewrite(blocks, states, handler)",
-    "numba.core.ssa:_run_ssa(blocks)",
 )
 # Functions that Python never calls are optimised and translated as parts of those that call them alone (`inner_functions.py`).
 INNER_FUNCTIONS = Shortcut(

@@ -201,24 +201,30 @@ class Code:
 
     def _on_for(self, stmt: Any) -> None:
         builder = self.builder
-        start, stop, step = text.bounds(stmt)
-        first = NUMBER(start.value) if isinstance(start, ast.Constant) else self._cast(start, types.int64)
-        last, counter = self._cast(stop, types.int64), self._slot(NUMBER)
-        builder.store(first, counter)
+        start, stop, step = (self._cast(bound, types.int64) for bound in text.bounds(stmt))
+        counter = self._slot(NUMBER)
+        builder.store(start, counter)
         again, body, end = (builder.append_basic_block(f"{stmt.target.id}_{name}") for name in ("again", "body", "end"))
         builder.branch(again)
         builder.position_at_end(again)
         now = builder.load(counter)
-        builder.cbranch(builder.icmp_signed("<" if step > 0 else ">", now, last), body, end)
+        builder.cbranch(self._is_before(now, stop, step), body, end)
         builder.position_at_end(body)
         self._store(stmt.target.id, now)
         self._ends.append(end)
         self._block(stmt.body)
         self._ends.pop()
         if not builder.block.is_terminated:
-            builder.store(builder.add(now, NUMBER(step), flags=["nsw"]), counter)
+            builder.store(builder.add(now, step, flags=["nsw"]), counter)
             builder.branch(again)
         builder.position_at_end(end)
+
+    def _is_before(self, now: Any, stop: Any, step: Any) -> Any:
+        """True if a counter has not reached the end of its range."""
+        up, down = (self.builder.icmp_signed(how, now, stop) for how in ("<", ">"))
+        if isinstance(step, ir.Constant):
+            return up if step.constant > 0 else down
+        return self.builder.select(self.builder.icmp_signed(">", step, NUMBER(0)), up, down)
 
     def _on_break(self, stmt: ast.Break) -> None:
         self.builder.branch(self._ends[-1])
@@ -393,7 +399,7 @@ class Code:
 
     def _of_binop(self, node: Any) -> Any:
         type_, power = self.types.of[node], text.integer(node.right)
-        if isinstance(node.op, ast.Pow) and isinstance(type_, types.Float) and power in range(1, MOST_POWER):
+        if isinstance(node.op, ast.Pow) and isinstance(type_, types.Float) and power and 0 < power < MOST_POWER:
             return self._power(self._cast(node.left, type_), power)
         return self._operation(node, self._operands([node.left, node.right]))
 

@@ -34,6 +34,9 @@ OPERATORS: dict[type, Any] = {
 }
 
 
+_ZERO, _ONE = ast.Constant(0), ast.Constant(1)
+
+
 class Unknown(Exception):
     """The text holds what is not lowered here: Numba compiles the function."""
 
@@ -51,17 +54,16 @@ def integer(node: Any) -> int | None:
     return None
 
 
-def bounds(loop: ast.For) -> tuple[ast.expr, ast.expr, int]:
+def bounds(loop: ast.For) -> tuple[ast.expr, ast.expr, ast.expr]:
     """Start, stop and step of a loop over a range."""
     call: Any = loop.iter
     is_range = isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "range" and not call.keywords
     if not is_range or not isinstance(loop.target, ast.Name) or loop.orelse or not 1 <= len(call.args) <= 3:
         raise Unknown(call)
-    start, stop, *step = [ast.Constant(0), *call.args] if len(call.args) == 1 else call.args
-    stride = integer(step[0]) if step else 1
-    if not stride:
+    start, stop, step = [_ZERO, *call.args, _ONE] if len(call.args) == 1 else [*call.args, _ONE][:3]
+    if integer(step) == 0:
         raise Unknown(call)
-    return start, stop, stride
+    return start, stop, step
 
 
 def is_shape(node: Any) -> bool:

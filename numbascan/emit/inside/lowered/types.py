@@ -77,11 +77,10 @@ class Types:
 
     def _on_for(self, stmt: ast.For) -> None:
         start, stop, step = text.bounds(stmt)
-        for bound in (start, stop):
-            if not self._is_signed(bound):
-                raise text.Unknown(stmt.iter)
+        if not all(map(self._is_signed, (start, stop, step))):
+            raise text.Unknown(stmt.iter)
         (name,) = text.names(stmt.target)
-        is_natural = step > 0 and self.is_natural(start) and name not in self._assigned and self._counters.get(name, True)
+        is_natural = self.is_natural(step) and self.is_natural(start) and name not in self._assigned and self._counters.get(name, True)
         self._bind(name, types.int64)
         self._counters[name] = is_natural
         self._block(stmt.body)
