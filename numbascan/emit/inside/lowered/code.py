@@ -55,9 +55,12 @@ class Code:
         self._owners = self._slot(ir.ArrayType(POINTER, len(self._owned)), is_zero=True)
         self._result = None if typed.returned == types.none else self._slot(context.get_value_type(typed.returned))
         self._exit = builder.append_basic_block("exit")
+        self._given: list[Array] = []  # arguments: the one line that Numba sees has counted a reference to each
         for argument, value in zip(function.args.args, args, strict=True):
             type_ = typed.locals[argument.arg]
-            self._store(argument.arg, self._unpacked(type_, value) if is_array(type_) else value)
+            if is_array(type_):
+                self._given.append(value := self._unpacked(type_, value))
+            self._store(argument.arg, value)
         self._block(function.body)
         if not builder.block.is_terminated:
             builder.branch(self._exit)
@@ -284,10 +287,12 @@ class Code:
 
     @cached_property
     def _failed(self) -> Any:
-        """The block that gives back what was taken, and says that the call has failed."""
+        """The block that says that the call has failed, and gives back what was taken and given: the line that Numba sees does not."""
         block = self.builder.append_basic_block("failed")
         with self.builder.goto_block(block):
             self._release_all()
+            for array in self._given:
+                self._count(DECREF, array.owner)
             self.context.call_conv._return_errcode_raw(self.builder, NUMBA.RETCODE_USEREXC)
         return block
 
