@@ -1,6 +1,7 @@
 """How the documentation is built: `tox -e docs`."""
 
 import sys
+import warnings
 from importlib.metadata import version as version_of
 from pathlib import Path
 
@@ -55,5 +56,8 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "write_computation_times": False,
 }
+
+# once a day, by a file in the user's cache, ArviZ says on import that it will change; it would stand on the page, with a path
+warnings.filterwarnings("ignore", r"\s*ArviZ is undergoing", FutureWarning)
 
 pictures.draw_all()
