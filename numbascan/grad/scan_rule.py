@@ -51,6 +51,7 @@ from .masks import Cotangent, Reverse
 from .mit_mots import buffered_cotangents
 from .product_order import in_cheap_order
 from .products import ProductTerm, factors_of, split_products
+from .read_back import reading_values
 from .recurrence import Recurrence, with_untouched
 from .residuals import parts_of_rows, residuals, rows_of_loops
 from .reverse import drawn_writes, over_all_steps, reaching, refuse_drawn
@@ -77,7 +78,7 @@ class _Backward:
     """The backward loop of one loop, in the making. `hide`: a cotangent of 0 stays 0 whatever slope it meets."""
 
     def __init__(self, spec: LoopSpec, cotangents: Sequence[Node | None], needed: set[int], reverse: Reverse, hide: bool) -> None:
-        self.spec = spec.opened()
+        self.spec = reading_values(spec.opened())
         self.needed, self.reverse, self.hide = needed, reverse, hide
         values = iter(cotangents)
         self.recurrences = [
