@@ -35,6 +35,7 @@ OF_ROUTINES = {name: f"from numbascan.emit.runtime.routines import {name}\n" for
 KERNELS = {"intrinsics": INTRINSICS, **OF_CARDS, **OF_ROUTINES}
 ON_GPU = """from numbascan.emit.runtime.cublas import by_cublas
 from numbascan.emit.runtime.cuda import grid
+from numbascan.emit.runtime.cuda_externals import kepler_0123456789abcdef
 from numbascan.emit.runtime.cuda_functions import gpu_math as math
 """
 

@@ -23,6 +23,7 @@ from numbascan.emit.runtime.scalars import int_floor_divide
 
 vector = types.Array(types.float64, 1, "C", readonly=True)
 matrix = types.Array(types.float64, 2, "C", readonly=True)
+matrix_out = types.Array(types.float64, 2, "C")
 integers = types.Array(types.int64, 1, "C", readonly=True)
 bytes_ = types.Array(types.uint8, 1, "C", readonly=True)
 bits = types.Array(types.boolean, 1, "C", readonly=True)
@@ -187,12 +188,35 @@ for k in range(4):
         work[i] = k * 10.0 + i
     view = work[1:]
     held = work
-    total = total * 2.0 + view[k] + held[0]
-    after = before
+    total = total * 2.0 + view[k] + held[0] + before[0]
     before = work.copy()
-    total = total + after[0]
 return total, before, before""",
         [(X,)],
+    ),
+    "written arguments": (
+        "matrix_out, matrix_out, types.boolean",
+        "x, y, swap",
+        """
+x[0, 0] = 5.0
+rows = y[1:]
+rows[0, 1] = 7.0
+if swap:
+    return y, x, rows
+return x, x, rows""",
+        [(M.copy(), M.copy(), False), (M.copy(), M.copy(), True)],
+    ),
+    "counters with the name of another": (
+        "vector, types.int64",
+        "x, i",
+        """
+total = x[i]
+for i in range(3):
+    total = total * 2.0 + x[i]
+for i in range(-3, 0):
+    for j in range(i, 3):
+        total = total * 2.0 + x[j]
+return total""",
+        [(X, -1), (X, 2)],
     ),
     "swaps": (
         "vector",
@@ -324,6 +348,27 @@ def test_a_text_means_what_numba_makes_of_it(name: str, both: Callable[..., list
         ("vector", "x", "total = 0.0\nfor v in x:\n    total += v\nreturn total", (X,)),
         ("vector", "x", "return 1.0 if 0.0 < x[0] < 1.0 else 2.0", (X,)),
         ("vector", "x", "return np.sum(np.empty(3) * 0.0 + x[0] > -9.0)", (X,)),
+        ("vector, types.int64", "x, n", "if n > 2:\n    return x[0]", (X, 3)),
+        ("vector", "x", "pair = (x[0], 2)\nreturn pair", (X,)),
+        (
+            "vector",
+            "x",
+            """
+old = np.empty(300)
+for i in range(300):
+    old[i] = x[0]
+for t in range(6):
+    new = np.empty(300)
+    other = np.empty(300)
+    for i in range(300):
+        other[i] = 1e9
+    for i in range(300):
+        new[i] = old[i] + 1.0
+    new[0] += other[7]
+    old = new
+return old""",
+            (X,),
+        ),
         ("vector", "x", "k = 0\nwhile k < 3:\n    k += 1\nreturn k + x[0]", (X,)),
     ],
 )
@@ -378,6 +423,20 @@ return total"""
 
 def grown(x: Any) -> Any:
     return ns.scan(lambda s: (s * x, ns.until(s > 9.0)), outputs_info=1.0, n_steps=30, return_updates=False)[-1]
+
+
+def test_a_written_argument_comes_back_itself(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUMBASCAN_CACHE_DIR", str(tmp_path))
+    x = M.copy()
+    assert compiled("matrix_out", "x", "x[0, 0] += 1.0\nreturn x")(x) is x
+    assert x[0, 0] == 1.0
+
+
+@pytest.mark.parametrize("name", ["context", "typing", "names", "function", "body", "made"])
+def test_arguments_have_any_name(name: str, unknown: list[str], tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUMBASCAN_CACHE_DIR", str(tmp_path))
+    assert compiled("vector", name, f"return {name}[0] * 2.0")(X) == -4.0
+    assert not unknown
 
 
 PROGRAMS: dict[str, Callable[[], Any]] = {

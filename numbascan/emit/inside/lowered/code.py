@@ -23,25 +23,31 @@ from .types import Types, is_array, plain
 
 NUMBER, SHORT, BIT, NOTHING = ir.IntType(64), ir.IntType(32), ir.IntType(1), ir.VoidType()
 POINTER = ir.IntType(8).as_pointer()
+NOBODY = POINTER(None)
 INCREF, DECREF = "NRT_incref", "NRT_decref"
 MOST_POWER = 64  # from which powers are calls of a function
 
 
 @dataclass
 class Array:
-    """An array: the address of its first element, its dimensions, its owner (a null pointer: nobody counts its references)."""
+    """An array: the address of its first element, its dimensions, its owner, and the object of Python that it is.
+
+    Null pointers: nobody counts its references; there is no such object.
+    """
 
     type: Any
     data: Any
     shape: list[Any]
     owner: Any
+    parent: Any = NOBODY
 
 
 class Code:
     """The code of one function, put where `builder` stands.
 
     An array that is taken is given back behind the last statement of its block that mentions it or a view of it, and at the end at the
-    latest. Views count no references: what they show lives as long as they are mentioned, or is an argument.
+    latest. Views count no references: what they show lives as long as they are mentioned, or is an argument. So what is taken again has no
+    view that is older (`_check_views`).
     """
 
     def __init__(self, context: Any, builder: Any, function: ast.FunctionDef, typed: Types, args: Sequence[Any]) -> None:
@@ -81,7 +87,7 @@ class Code:
         return slot
 
     def _store(self, name: str, value: Any) -> None:
-        parts = [value.data, value.owner, *value.shape] if isinstance(value, Array) else [value]
+        parts = [value.data, value.owner, value.parent, *value.shape] if isinstance(value, Array) else [value]
         if name not in self._slots:
             self._slots[name] = [self._slot(part.type) for part in parts]
         for slot, part in zip(self._slots[name], parts, strict=True):
@@ -91,11 +97,11 @@ class Code:
         if name not in self._slots:
             raise text.Unknown(name)
         parts = [self.builder.load(slot) for slot in self._slots[name]]
-        return Array(self.types.locals[name], parts[0], parts[2:], parts[1]) if is_array(self.types.locals[name]) else parts[0]
+        return Array(self.types.locals[name], parts[0], parts[3:], parts[1], parts[2]) if is_array(self.types.locals[name]) else parts[0]
 
     def _unpacked(self, type_: Any, value: Any) -> Array:
         struct = NUMBA.make_array(type_)(self.context, self.builder, value)
-        return Array(type_, struct.data, NUMBA.unpack_tuple(self.builder, struct.shape, type_.ndim), struct.meminfo)
+        return Array(type_, struct.data, NUMBA.unpack_tuple(self.builder, struct.shape, type_.ndim), struct.meminfo, struct.parent)
 
     def _packed(self, value: Any) -> Any:
         """A value as Numba holds it."""
@@ -105,7 +111,7 @@ class Code:
         is_c, strides = value.type.layout == "C", [self._itemsize(value.type)]
         for dim in value.shape[:0:-1] if is_c else value.shape[:-1]:
             strides.append(self.builder.mul(strides[-1], dim))
-        NUMBA.populate_array(struct, value.data, value.shape, strides[::-1] if is_c else strides, strides[0], value.owner)
+        NUMBA.populate_array(struct, value.data, value.shape, strides[::-1] if is_c else strides, strides[0], value.owner, value.parent)
         return struct._getvalue()
 
     def _itemsize(self, type_: Any) -> Any:
@@ -124,6 +130,17 @@ class Code:
         for name in often:
             self._owned[name] = len(self._owned)
         self._once = {stmt for stmt in taken if stmt in function.body and often[text.named(stmt)] == 1}
+        around, places = text.loops_around(function), text.places(function)
+        for stmt in set(taken) - self._once:
+            self._check_views(stmt, around[stmt], places)
+
+    def _check_views(self, stmt: ast.Assign, loop: ast.AST, places: dict[ast.AST, int]) -> None:
+        """Raises Unknown if a view may be read after what it shows was taken again: each is made anew behind that, in its loop."""
+        name = text.named(stmt)
+        views = self._views[name] - {name}
+        inside = [one for one in ast.walk(loop) if isinstance(one, ast.Name) and one.id in views and places[one] > places[stmt]]
+        if len(inside) != sum(self._mentions[view] for view in views):
+            raise text.Unknown(f"a view of {name}, which is taken again")
 
     def _is_taken(self, value: ast.AST) -> bool:
         """True if an expression is an array that somebody has to give back."""
@@ -152,7 +169,7 @@ class Code:
     def _release(self, name: str) -> None:
         owner = self._owner(name)
         self._count(DECREF, self.builder.load(owner))
-        self.builder.store(POINTER(None), owner)
+        self.builder.store(NOBODY, owner)
 
     def _release_all(self) -> None:
         def write(inside: Any) -> None:
@@ -227,6 +244,7 @@ class Code:
         up, down = (self.builder.icmp_signed(how, now, stop) for how in ("<", ">"))
         if isinstance(step, ir.Constant):
             return up if step.constant > 0 else down
+        down = self.builder.and_(down, self.builder.icmp_signed("<", step, NUMBER(0)))
         return self.builder.select(self.builder.icmp_signed(">", step, NUMBER(0)), up, down)
 
     def _on_break(self, stmt: ast.Break) -> None:

@@ -55,7 +55,7 @@ def module_code(text: str, path: str) -> CodeType | None:
 def body(key: str, names: dict[str, Any]) -> Any:
     """What a function of a module calls in place of its text. names: the module's."""
     function = _functions[key]
-    arguments = ", ".join(["context", *(one.arg for one in function.args.args)])
+    arguments = ", ".join(["context", *(f"_{k}" for k in range(len(function.args.args)))])
 
     def typing(context: Any, *args: Any) -> Any:
         typed = Types(context, function, names, args)
@@ -66,5 +66,5 @@ def body(key: str, names: dict[str, Any]) -> Any:
         return NUMBA.signature(typed.returned, *args), emit
 
     made: dict[str, Any] = {"typing": typing}
-    exec(f"def body({arguments}): return typing({arguments})", made)
+    exec(f"def body({arguments}): return typing({arguments})", made)  # an intrinsic takes as many arguments as it names
     return intrinsic(made["body"])

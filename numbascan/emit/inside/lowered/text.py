@@ -128,3 +128,38 @@ def _viewed(value: Any) -> str | None:
 def shape_given(call: ast.Call) -> list[ast.expr]:
     """The dimensions that x.reshape(…) is given."""
     return list(call.args[0].elts) if len(call.args) == 1 and isinstance(call.args[0], ast.Tuple) else call.args
+
+
+def loops_around(function: ast.FunctionDef) -> dict[ast.AST, ast.AST]:
+    """By statement: the innermost loop around it, or the function."""
+    around: dict[ast.AST, ast.AST] = {}
+
+    def visit(node: ast.AST, loop: ast.AST) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.stmt):
+                around[child] = loop
+                visit(child, child if isinstance(child, ast.For) else loop)
+
+    visit(function, function)
+    return around
+
+
+def places(function: ast.FunctionDef) -> dict[ast.AST, int]:
+    """By node: its place in the order of the text. What stands to the right of `=` is before what stands to the left."""
+    order: dict[ast.AST, int] = {}
+
+    def visit(node: ast.AST) -> None:
+        for child in [node.value, *node.targets] if isinstance(node, ast.Assign) else ast.iter_child_nodes(node):
+            visit(child)
+        order[node] = len(order)
+
+    visit(function)
+    return order
+
+
+def has_end(stmts: list[ast.stmt]) -> bool:
+    """True if a block may be left at its end."""
+    last = stmts[-1]
+    if isinstance(last, ast.If):
+        return not last.orelse or has_end(last.body) or has_end(last.orelse)
+    return not isinstance(last, ast.Return | ast.Raise)

@@ -42,11 +42,13 @@ class Types:
         self.of: dict[ast.AST, Any] = {}
         self.signatures: dict[ast.AST, tuple[Any, Any]] = {}
         self.returned: Any = None
-        self._counters: dict[str, bool] = {}  # by counter of a loop: is it never negative?
-        self._assigned = _assigned(function)
+        self._natural = set[str]()  # counters of loops that are never negative
+        self._find_natural(function)
         self._resolved: dict[Any, tuple[Any, Any]] = {}
         self._block(function.body)
         self.returned = types.none if self.returned is None else self.returned
+        if self.returned != types.none and text.has_end(function.body):
+            raise text.Unknown("a result that is not always there")
 
     # statements
 
@@ -59,8 +61,8 @@ class Types:
 
     def _bind(self, name: str, type_: Any) -> None:
         type_ = plain(type_)
-        if self.locals.setdefault(name, type_) != type_:
-            raise text.Unknown(f"{name}: {self.locals[name]} and {type_}")
+        if isinstance(type_, types.BaseTuple) or self.locals.setdefault(name, type_) != type_:
+            raise text.Unknown(f"{name}: {self.locals.get(name)} and {type_}")
 
     def _on_assign(self, stmt: ast.Assign) -> None:
         (target,) = stmt.targets
@@ -80,9 +82,7 @@ class Types:
         if not all(map(self._is_signed, (start, stop, step))):
             raise text.Unknown(stmt.iter)
         (name,) = text.names(stmt.target)
-        is_natural = self.is_natural(step) and self.is_natural(start) and name not in self._assigned and self._counters.get(name, True)
         self._bind(name, types.int64)
-        self._counters[name] = is_natural
         self._block(stmt.body)
 
     def _is_signed(self, node: ast.expr) -> bool:
@@ -222,7 +222,7 @@ class Types:
         if method.attr == "copy" and not node.args:
             return array.copy(readonly=False)
         shape = text.shape_given(node)
-        if method.attr != "reshape" or not all(self._is_signed(dim) and (text.integer(dim) or 0) >= 0 for dim in shape):
+        if method.attr != "reshape" or not shape or not all(self._is_signed(dim) and (text.integer(dim) or 0) >= 0 for dim in shape):
             raise text.Unknown(node)
         return array.copy(ndim=len(shape))
 
@@ -268,14 +268,18 @@ class Types:
         if number is not None:
             return number >= 0
         if isinstance(node, ast.Name):
-            return self._counters.get(node.id, False)
+            return node.id in self._natural
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Mult):
             return self.is_natural(node.left) and self.is_natural(node.right)
         return isinstance(node, ast.Subscript) and text.is_shape(node.value)
 
-
-def _assigned(function: ast.FunctionDef) -> set[str]:
-    """The locals that statements assign to; counters of loops are none."""
-    targets = [one.targets[0] for one in ast.walk(function) if isinstance(one, ast.Assign)]
-    targets += [one.target for one in ast.walk(function) if isinstance(one, ast.AugAssign)]
-    return {one.id for one in targets if isinstance(one, ast.Name)}
+    def _find_natural(self, function: ast.FunctionDef) -> None:
+        """Counters that nothing else assigns to, all of whose loops go up from a number that is never negative."""
+        loops = [(next(iter(text.names(one.target))), *text.bounds(one)) for one in ast.walk(function) if isinstance(one, ast.For)]
+        targets = [one.targets[0] for one in ast.walk(function) if isinstance(one, ast.Assign)]
+        targets += [one.target for one in ast.walk(function) if isinstance(one, ast.AugAssign)]
+        self._natural = {name for name, *_ in loops} - {one.id for one in targets if isinstance(one, ast.Name)} - self.locals.keys()
+        while wrong := {
+            name for name, start, _, step in loops if name in self._natural and not (self.is_natural(start) and self.is_natural(step))
+        }:
+            self._natural -= wrong
