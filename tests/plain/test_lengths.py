@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -66,3 +67,26 @@ def test_steps_that_are_called_are_told_of() -> None:
     step = ns.scan(lambda x, u: x * 0.5 + u)
     (text,) = warned(lambda x: step(outputs_info=x, non_sequences=np.float64(1.0), n_steps=3), of(3, 4, 5, 6))
     assert text.startswith("2: ")
+
+
+@pytest.mark.parametrize("numbers", [(50_000_000,), (3, 50_000_000), (50_000_000, 0, -3), (-7, 60_000, 5)])
+def test_a_long_range_is_counted_and_not_kept(numbers: tuple[int, ...]) -> None:
+    """An array of its numbers would take 400 MB while the function is traced."""
+
+    def f(x: Any) -> Any:
+        s = x
+        for t in range(*numbers):
+            s = s * 0.5 + t
+        return s
+
+    tracemalloc.start()
+    try:
+        text = ns.jit(f).lower(1.0).source()
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 100e6
+    assert "fixed" not in text
+    if len(range(*numbers)) < 20_000:
+        np.testing.assert_allclose(ns.jit(f)(1.0), f(1.0), rtol=1e-15)
+        np.testing.assert_array_equal(ns.jit(lambda x: np.arange(*numbers) + x)(1), np.arange(*numbers) + 1)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ...ir.node import constant, constant_value
+from ...ops.card import FOLD_LIMIT
 from ...ops.dims import DIM
 from ...ops.runtime_attributes import sized
 from ...ops.shape import ARANGE
@@ -115,12 +117,18 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Va
     if any(value.ndim for value in values):
         raise TypeError(f"nt.arange: start, stop and step must be scalars, they are {numbers}{at_line()}")
     known = [constant_value(value.node) for value in values]
-    if all(number is not None for number in known):
+    if all(number is not None for number in known) and not _is_long(known, dtype):
         return Variable(constant(np.arange(*numbers if not isinstance(numbers[1], Variable) else known, dtype=dtype)))
     name = common_dtype(values) if dtype is None else dtype_name(dtype)
     first, last, stride = values
     length = size_of(_length(first, last, stride), "nt.arange: the length")
     return Variable(sized(ARANGE, (first.node, stride.node), (length,), dtype=name))
+
+
+def _is_long(numbers: Sequence[Any], dtype: Any) -> bool:
+    """True for integers that are better counted in the loop than kept as an array."""
+    are_integers = all(number.dtype.kind in "i" for number in numbers) and dtype_name("int64" if dtype is None else dtype) == "int64"
+    return are_integers and numbers[2] != 0 and len(range(*map(int, numbers))) > FOLD_LIMIT
 
 
 def _length(start: Variable, stop: Variable, step: Variable) -> Any:
