@@ -46,8 +46,9 @@ def compiled(types_: str, arguments: str, body: str) -> Callable[..., Any]:
 
 
 @pytest.fixture
-def unknown(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What was not lowered."""
+def unknown(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> list[str]:
+    """What was not lowered; in a folder of its own, since something is put into the place of what compiles."""
+    monkeypatch.setenv("NUMBASCAN_CACHE_DIR", str(tmp_path))
     seen: list[str] = []
     init = lowered_text.Unknown.__init__
 
@@ -60,9 +61,8 @@ def unknown(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.fixture
-def both(tmp_path: Any, monkeypatch: pytest.MonkeyPatch, unknown: list[str]) -> Callable[..., list[Callable[..., Any]]]:
+def both(monkeypatch: pytest.MonkeyPatch, unknown: list[str]) -> Callable[..., list[Callable[..., Any]]]:
     """A function lowered from its text, and as Numba compiles it."""
-    monkeypatch.setenv("NUMBASCAN_CACHE_DIR", str(tmp_path))
 
     def make(types_: str, arguments: str, body: str, is_known: bool = True) -> list[Callable[..., Any]]:
         monkeypatch.delenv("NUMBASCAN_SHORTCUTS", raising=False)
@@ -433,8 +433,7 @@ def test_a_written_argument_comes_back_itself(tmp_path: Any, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("name", ["context", "typing", "names", "function", "body", "made"])
-def test_arguments_have_any_name(name: str, unknown: list[str], tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NUMBASCAN_CACHE_DIR", str(tmp_path))
+def test_arguments_have_any_name(name: str, unknown: list[str]) -> None:
     assert compiled("vector", name, f"return {name}[0] * 2.0")(X) == -4.0
     assert not unknown
 
@@ -452,8 +451,7 @@ PROGRAMS: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_programs_are_lowered(name: str, unknown: list[str], tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NUMBASCAN_CACHE_DIR", str(tmp_path))
+def test_programs_are_lowered(name: str, unknown: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache, "_loaded", {})
     PROGRAMS[name]()
     assert not unknown
