@@ -87,7 +87,7 @@ class Types:
 
     def _is_signed(self, node: ast.expr) -> bool:
         type_: Any = plain(self._expr(node))
-        return isinstance(type_, types.Integer) and type_.signed  # type: ignore[attr-defined]
+        return isinstance(type_, types.Integer) and bool(getattr(type_, "signed", False))
 
     def _on_if(self, stmt: ast.If) -> None:
         self._condition(stmt.test)
