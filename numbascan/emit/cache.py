@@ -216,7 +216,7 @@ def _compiled(path: Path, name: str) -> Any:
     """The function, lowered from its text; by Numba's own way where that is not possible."""
     from .inside.lowered import module
 
-    code = module.module_code(path.read_text(encoding="utf-8"), str(path))
+    code = None if jit_is_off() else module.module_code(path.read_text(encoding="utf-8"), str(path))
     try:
         return _imported(path, name, code)
     except Exception as error:

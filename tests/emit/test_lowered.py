@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -455,3 +458,10 @@ def test_programs_are_lowered(name: str, unknown: list[str], monkeypatch: pytest
     monkeypatch.setattr(cache, "_loaded", {})
     PROGRAMS[name]()
     assert not unknown
+
+
+def test_nothing_is_lowered_where_numba_compiles_nothing(tmp_path: Any) -> None:
+    program = "import numpy as np, numbascan as ns; print(ns.jit(lambda x: np.sum(x * 2.0))(np.ones(3)))"
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "NUMBASCAN_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.startswith("6.0"), done.stderr
