@@ -303,7 +303,7 @@ def test_every_value_that_is_reached_can_be_told(monkeypatch: pytest.MonkeyPatch
     """None is of a kind for which all cards would have to stand."""
     monkeypatch.setattr(Reached, "_whatever", None)
     for text in [*KERNELS.values(), ON_GPU]:
-        key(text)
+        assert key(text) == key(text)
 
 
 def test_kernels_without_helpers_reach_no_card() -> None:

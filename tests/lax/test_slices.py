@@ -251,4 +251,5 @@ def test_functions_that_advice_names_take_traced_values(name: str) -> None:
     x = nt.lvector("x") if name.startswith("bitwise") else nt.dvector("x")
     code = INSTEAD[name].removeprefix("write ")
     if not code.startswith("np.sign(x) *"):
-        eval(code, {"np": np, "scipy": scipy, "x": x, "y": x, "n": 1, "a": x, "b": x})
+        result = eval(code, {"np": np, "scipy": scipy, "x": x, "y": x, "n": 1, "a": x, "b": x})
+        assert isinstance(result[0] if isinstance(result, (tuple, list)) else result, ns.Variable)
