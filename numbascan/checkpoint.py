@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import warnings
 from dataclasses import dataclass
 from math import isfinite
 from numbers import Real
@@ -19,6 +21,20 @@ def number_of_bytes(text: str) -> int | None:
     if match is None or match[2].upper() not in _UNITS:
         return None
     return int(float(match[1]) * _UNITS[match[2].upper()])
+
+
+def bytes_from_environment(variable: str, default: int, meaning: str) -> int:
+    """The bytes that an environment variable says, a number or a text such as "500MB"; the default if it is not set.
+
+    meaning: of the default, for the warning about a text that says no bytes.
+    """
+    text = os.environ.get(variable, "")
+    size = number_of_bytes(text) if text.strip() else default
+    if size is None:
+        words = f"{variable} is {text!r}; write bytes as a number, or a text such as '500MB'. {meaning}"
+        warnings.warn(words, stacklevel=3)
+        return default
+    return size
 
 
 @with_entries()

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from ..checkpoint import number_of_bytes
+from ..checkpoint import bytes_from_environment
 
 VARIABLE, DEFAULT = "NUMBASCAN_CACHE_SIZE", 10**9
 ROUTINES = "routines"  # the folder of compiled routines, within that of modules
@@ -26,14 +25,7 @@ _sizes: dict[Path, tuple[int, int]] = {}  # by folder: the size measured last, a
 
 def bound() -> int:
     """The bytes that the cache may take: $NUMBASCAN_CACHE_SIZE, a number or a text such as "500MB"; 1 GB if it is not set or not read."""
-    text = os.environ.get(VARIABLE, "")
-    size = number_of_bytes(text) if text.strip() else DEFAULT
-    if size is None:
-        warnings.warn(
-            f"{VARIABLE} is {text!r}; write bytes as a number, or a text such as '500MB'. The cache takes up to 1 GB", stacklevel=2
-        )
-        return DEFAULT
-    return size
+    return bytes_from_environment(VARIABLE, DEFAULT, "The cache takes up to 1 GB")
 
 
 def note_use(path: Path) -> None:

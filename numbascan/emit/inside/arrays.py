@@ -24,6 +24,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, lower_builtin, register_jitable
 
+from . import kept_memory
 from .module_functions import CODE, called, raise_where
 from .shortcuts import NP_EMPTY, STACK
 
@@ -38,6 +39,7 @@ _ERRORS = (
 )
 _POINTER = ir.IntType(8).as_pointer()
 _MADV_HUGEPAGE = 14  # of Linux
+_MANAGE_MEMORY = 2  # place of the function in Numba's table for C, NRT_api_functions
 _in_place: Any = intrinsic  # untyped: the first argument of an intrinsic is Numba's
 
 
@@ -129,12 +131,37 @@ def _write_memory(context: Any, builder: Any) -> None:
         overflow = builder.or_(overflow, builder.extract_value(product, 1))
     with NP_EMPTY.if_unlikely(builder, overflow):
         end(_POINTER(None), _TOO_BIG)
-    meminfo = context.nrt.meminfo_alloc_aligned_unchecked(builder, size, alignment)
+    if kept_memory.addresses():
+        meminfo = called(builder, "numbascan_taken", _POINTER, [size, alignment], lambda inside: _write_taken(context, inside))
+    else:
+        meminfo = context.nrt.meminfo_alloc_aligned_unchecked(builder, size, alignment)
     with NP_EMPTY.if_unlikely(builder, builder.icmp_unsigned("==", meminfo, _POINTER(None))):
         end(_POINTER(None), _NO_MEMORY)
     if sys.platform == "linux":
         _ask_for_large_pages(builder, context.nrt.meminfo_data(builder, meminfo), size)
     end(meminfo, 0)
+
+
+def _write_taken(context: Any, builder: Any) -> None:
+    """The function that takes memory with a count of references: large arrays from what is kept. Null where there is none."""
+    size, alignment = builder.function.args
+    with builder.if_then(builder.icmp_signed("<", size, size.type(kept_memory.FROM))):
+        builder.ret(context.nrt.meminfo_alloc_aligned_unchecked(builder, size, alignment))
+    destructor = ir.FunctionType(ir.VoidType(), [_POINTER, size.type, _POINTER])
+    manage = ir.FunctionType(_POINTER, [_POINTER, destructor.as_pointer()])
+    take, give, table = (
+        NP_EMPTY.get_or_insert_function(builder.module, kind, name)
+        for kind, name in (
+            (ir.FunctionType(_POINTER, [size.type]), kept_memory.TAKE),
+            (destructor, kept_memory.GIVE),
+            (ir.FunctionType(manage.as_pointer().as_pointer(), []), "NRT_get_api"),
+        )
+    )
+    data = builder.call(take, [size])
+    with builder.if_then(builder.icmp_unsigned("==", data, _POINTER(None)), likely=False):
+        builder.ret(_POINTER(None))
+    manage_memory = builder.load(builder.gep(builder.call(table, []), [ir.IntType(32)(_MANAGE_MEMORY)]))
+    builder.ret(builder.call(manage_memory, [data, give]))
 
 
 def _ask_for_large_pages(builder: Any, data: Any, size: Any) -> None:

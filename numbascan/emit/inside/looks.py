@@ -22,6 +22,7 @@ from functools import cache
 from typing import Any
 
 from ...progress import BETWEEN_LOOKS, who_is_asked, who_is_told
+from . import process_code
 
 VISIT, JOIN = "numbascan_visit", "numbascan_join"
 PERIOD = 50_000  # ns between two readings of the clock
@@ -61,21 +62,9 @@ def addresses() -> dict[str, int]:
     """Where kernels find the functions that they call, by name. LLVM knows them from now on."""
     if not LOOKS_EXIST:
         return {}
-    from llvmlite import binding
-
-    binding.initialize_native_target()
-    binding.initialize_native_asmprinter()
-    machine = binding.Target.from_triple(binding.get_process_triple()).create_target_machine(opt=0)  # 3 ms; 8 with opt=2
-    engine = binding.create_mcjit_compiler(binding.parse_assembly(_TEXT), machine)
-    engine.finalize_object()
-    _engines.append(engine)
-    places = {name: engine.get_function_address(name) for name in (VISIT, JOIN) if name in _TEXT}
-    for name, address in places.items():
-        binding.add_symbol(name, address)
-    return places
+    return process_code.addresses(_TEXT, [name for name in (VISIT, JOIN) if name in _TEXT])
 
 
-_engines: list[Any] = []  # for as long as the process lives
 
 _TEXT = f"""
 declare i32 @clock_gettime(i32, ptr)

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import looks, numpy_fft, numpy_sorts
+from . import kept_memory, looks, numpy_fft, numpy_sorts
 from .shortcuts import OBJECT_CODE, OBJECT_CODE_LOADED, numba_folder
 
 NDARRAY = "numbascan_ndarray"  # the symbol under which kernels find the class of NumPy's arrays
@@ -180,7 +180,7 @@ def _address(symbol: str) -> int | None:
     if address is not None:
         return address
     if symbol.startswith("numbascan_"):
-        owners = (owner for owner in (numpy_sorts, numpy_fft) if symbol.startswith(owner.BEGINNING))
+        owners = (owner for owner in (numpy_sorts, numpy_fft, kept_memory) if symbol.startswith(owner.BEGINNING))
         return next(owners, looks).addresses().get(symbol)
     if symbol.startswith("PyExc_"):  # Numba means the class, where C has a pointer to it
         return id(getattr(builtins, symbol.removeprefix("PyExc_")))

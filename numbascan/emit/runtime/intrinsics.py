@@ -18,11 +18,13 @@ from llvmlite import ir
 from numba import config, types
 from numba.extending import intrinsic
 
-from ..inside import arrays, looks, threads
+from ..inside import arrays, kept_memory, looks, threads
 
 _IN_PYTHON = bool(vars(config)["DISABLE_JIT"])  # NUMBA_DISABLE_JIT=1: Python runs generated code
 
-looks.addresses()  # before Numba takes kernels from its cache, too
+# before Numba takes kernels from its cache, too
+looks.addresses()
+kept_memory.addresses()
 
 
 @intrinsic
