@@ -19,7 +19,6 @@ import sys
 import threading
 import time
 from functools import cache
-from typing import Any
 
 from ...progress import BETWEEN_LOOKS, who_is_asked, who_is_told
 from . import process_code
@@ -63,7 +62,6 @@ def addresses() -> dict[str, int]:
     if not LOOKS_EXIST:
         return {}
     return process_code.addresses(_TEXT, [name for name in (VISIT, JOIN) if name in _TEXT])
-
 
 
 _TEXT = f"""

@@ -17,6 +17,7 @@ from typing import Any
 from llvmlite import binding, ir
 
 from ...ops.elementwise import HELPERS
+from . import polynomials
 from .shortcuts import VECTOR_FORMS
 
 LIBRARY = "libmvec.so.1"
@@ -74,6 +75,8 @@ def call(context: Any, builder: ir.IRBuilder, name: str, *args: ir.Value) -> ir.
 def call_in_lanes(context: Any, builder: ir.IRBuilder, name: str, *args: ir.Value) -> ir.Value:
     """The same with one routine behind it, for vectors of all lengths and for single numbers."""
     module, type_ = builder.module, args[0].type
+    if name in polynomials.FUNCTIONS and has_fma(context):
+        return builder.call(_inlined(module, name, type_), args)
     forms = _vector_forms(context, module, name, type_)
     if not forms:
         return call(context, builder, name, *args)
@@ -89,6 +92,25 @@ def call_in_lanes(context: Any, builder: ir.IRBuilder, name: str, *args: ir.Valu
         for lanes, (vector, _) in forms.items()
     }
     return builder.call(_with_forms(module, alone, same), args)
+
+
+def has_fma(context: Any) -> bool:
+    """Can the processor multiply and add with one rounding? x86 before 2013 cannot; all others with 64 bits can."""
+    processor, features = context.codegen().magic_tuple()[0], context.codegen().magic_tuple()[2]
+    return "fma" in _features(features) or not processor.startswith(("x86_64", "i686"))
+
+
+def _inlined(module: ir.Module, name: str, type_: ir.Type) -> ir.Function:
+    """A function that LLVM writes out where it is called, before it looks for vectors."""
+    symbol = f"numbascan_{_symbol(name, type_)}"
+    if symbol in module.globals:
+        return module.globals[symbol]
+    function = ir.Function(module, ir.FunctionType(type_, [type_]), symbol)
+    function.linkage = "internal"
+    function.attributes.add("alwaysinline")
+    builder = ir.IRBuilder(function.append_basic_block())
+    builder.ret(polynomials.FUNCTIONS[name](builder, *function.args))
+    return function
 
 
 def _preferred_bytes(context: Any) -> int:
