@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,9 @@ from shortcuts_taken import needs
 
 import numbascan as ns
 from numbascan.emit import cache
+from numbascan.emit.inside.compiling import short_ways
 from numbascan.emit.inside.lowered import text as lowered_text
+from numbascan.emit.inside.lowered.module import module_code
 
 pytestmark = needs("lowered", "np_empty", "stack", "compiler")
 HEAD = """import math
@@ -24,6 +27,7 @@ from numbascan.emit.runtime.scalars import int_floor_divide
 
 vector = types.Array(types.float64, 1, "C", readonly=True)
 matrix = types.Array(types.float64, 2, "C", readonly=True)
+row_out = types.Array(types.float64, 1, "C")
 matrix_out = types.Array(types.float64, 2, "C")
 integers = types.Array(types.int64, 1, "C", readonly=True)
 bytes_ = types.Array(types.uint8, 1, "C", readonly=True)
@@ -466,3 +470,114 @@ def test_nothing_is_lowered_where_numba_compiles_nothing(tmp_path: Any, monkeypa
     f = compiled("vector", "x", "total = 0.0\nfor i in range(x.shape[0]):\n    total = total + x[i] * 0.0625\nreturn total")
     assert not hasattr(f, "overloads")
     assert f(X) == np.sum(X) * 0.0625
+
+
+# memory that is shared, and memory that is not --------------------------------------------------------------------------
+
+OVERLAPPING = {
+    "arguments that overlap": (
+        "row_out, row_out",
+        "x, y",
+        """
+kept = np.empty(x.shape[0])
+for i in range(x.shape[0]):
+    kept[i] = x[i]
+    y[i] = kept[i] * 2.0 + x[i]
+return kept""",
+    ),
+    "a local that is an argument or new": (
+        "row_out, row_out",
+        "x, y",
+        """
+z = np.empty(x.shape[0])
+for i in range(x.shape[0]):
+    z[i] = 1.0
+if x[0] > 0.0:
+    z = y
+for i in range(x.shape[0]):
+    z[i] = x[i] + y[i]
+    y[i] = z[i] * 0.5
+before = x.copy()
+after = y.copy()
+kept = z.copy()
+return before, after, kept""",
+    ),
+    "rows of one array": (
+        "row_out, row_out",
+        "x, y",
+        """
+a = np.empty((2, x.shape[0]))
+b = np.empty(x.shape[0])
+for i in range(x.shape[0]):
+    a[0, i] = x[i]
+    a[1, i] = y[i]
+row = a[1]
+flat = a.reshape((2 * x.shape[0],))
+for i in range(x.shape[0]):
+    row[i] = a[0, i] + flat[i]
+    b[i] = row[i]
+    flat[i] = b[i] + a[1, i]
+return a, b""",
+    ),
+    "a local that is a view of one array or another": (
+        "row_out, row_out",
+        "x, y",
+        """
+a = np.empty((2, x.shape[0]))
+b = np.empty((2, x.shape[0]))
+for k in range(2):
+    for i in range(x.shape[0]):
+        a[k, i] = x[i]
+        b[k, i] = y[i]
+for k in range(2):
+    row = a[k]
+    if k == 1:
+        row = b[0]
+    for i in range(x.shape[0] - 1):
+        row[i + 1] = row[i] + a[0, i] + b[0, i]
+        a[0, i] = row[i + 1]
+        b[0, i] = a[0, i] * 0.5
+return a, b""",
+    ),
+    "an array that a loop takes anew": (
+        "row_out, row_out",
+        "x, y",
+        """
+total = 0.0
+for i in range(x.shape[0]):
+    a = np.empty(x.shape[0])
+    a[0] = x[i]
+    b = np.empty(x.shape[0])
+    b[0] = a[0] * y[i]
+    total = total * 0.5 + b[0] + a[0]
+return total""",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OVERLAPPING)
+def test_memory_that_is_shared_is_seen_to_be(name: str, both: Callable[..., list[Callable[..., Any]]]) -> None:
+    numbers = np.random.default_rng(3).normal(size=200) + 2.0
+    functions = both(*OVERLAPPING[name])
+    for distance in (0, 1, 3, 100):  # how far apart the two arguments begin
+        seen = []
+        for function in functions:
+            memory = numbers.copy()
+            seen.append((outcome(function, (memory[:100], memory[distance : distance + 100])), memory.tobytes()))
+        assert seen[0] == seen[1], distance
+
+
+def test_a_loop_over_many_arrays_is_vectorised(tmp_path: Any) -> None:
+    """LLVM compares addresses at run time for a few pairs of arrays alone."""
+    body = "".join(f"a{k} = np.empty((2, x.shape[0]))\n" for k in range(20)) + "for i in range(x.shape[0]):\n"
+    body += "".join(f"    a{k}[1, i] = {f'a{k - 1}[1, i]' if k else 'x[i]'} * 3.0 + y[i]\n" for k in range(20))
+    lines = "\n".join("    " + line for line in (body + "return " + ", ".join(f"a{k}" for k in range(20))).split("\n"))
+    code = module_code(f'{HEAD}@njit((vector, vector), error_model="numpy", nogil=True)\ndef f(x, y):\n{lines}\n', str(tmp_path))
+    space: dict[str, Any] = {}
+    assert code is not None
+    with short_ways():
+        exec(code, space)
+    (assembly,) = space["f"].inspect_asm().values()
+    assert len(re.findall("v?mulpd", assembly)) >= 20
+    x = np.linspace(0.0, 1.0, 50)
+    np.testing.assert_allclose(space["f"](x, x)[1][1], (x * 3 + x) * 3 + x)

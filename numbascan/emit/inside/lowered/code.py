@@ -19,6 +19,7 @@ from numba import types
 from ..module_functions import called
 from ..shortcuts import LOWERED as NUMBA
 from . import text
+from .apart import Apart
 from .types import Types, is_array, plain
 
 NUMBER, SHORT, BIT, NOTHING = ir.IntType(64), ir.IntType(32), ir.IntType(1), ir.VoidType()
@@ -32,13 +33,15 @@ MOST_POWER = 64  # from which powers are calls of a function
 class Array:
     """An array: the address of its first element, its dimensions, its owner, and the object of Python that it is.
 
-    Null pointers: nobody counts its references; there is no such object.
+    Null pointers: nobody counts its references; there is no such object. memories: the arrays with memory of their own, or an
+    argument's, whose memory it may be.
     """
 
     type: Any
     data: Any
     shape: list[Any]
     owner: Any
+    memories: frozenset[str]
     parent: Any = NOBODY
 
 
@@ -55,7 +58,11 @@ class Code:
         self._slots: dict[str, list[Any]] = {}
         self._ends: list[Any] = []  # blocks behind the loops around
         self._mentions = text.names(*function.body)
-        self._views = text.views(function, lambda name: is_array(typed.locals.get(name)))
+        sources = text.sources(function, lambda name: is_array(typed.locals.get(name)))
+        self._views = text.views(sources)
+        self._memories = {name: text.memories(sources, name) for name in sources}
+        self._apart: Apart | None = None  # of the innermost loop around
+        self._loops = 0
         self._owned: dict[str, int] = {}  # by array that is taken: the place of its owner
         self._take(function)
         self._owners = self._slot(ir.ArrayType(POINTER, len(self._owned)), is_zero=True)
@@ -97,11 +104,14 @@ class Code:
         if name not in self._slots:
             raise text.Unknown(name)
         parts = [self.builder.load(slot) for slot in self._slots[name]]
-        return Array(self.types.locals[name], parts[0], parts[3:], parts[1], parts[2]) if is_array(self.types.locals[name]) else parts[0]
+        if not is_array(self.types.locals[name]):
+            return parts[0]
+        return Array(self.types.locals[name], parts[0], parts[3:], parts[1], self._memories[name], parts[2])
 
     def _unpacked(self, type_: Any, value: Any) -> Array:
         struct = NUMBA.make_array(type_)(self.context, self.builder, value)
-        return Array(type_, struct.data, NUMBA.unpack_tuple(self.builder, struct.shape, type_.ndim), struct.meminfo, struct.parent)
+        shape = NUMBA.unpack_tuple(self.builder, struct.shape, type_.ndim)
+        return Array(type_, struct.data, shape, struct.meminfo, frozenset(), struct.parent)
 
     def _packed(self, value: Any) -> Any:
         """A value as Numba holds it."""
@@ -197,7 +207,7 @@ class Code:
         target, name = stmt.targets[0], text.named(stmt)
         if not name:
             array, place = self._place(target)
-            NUMBA.store_item(self.context, self.builder, array.type, self._cast(stmt.value, array.type.dtype), place)
+            self._put(array, self._cast(stmt.value, array.type.dtype), place)
         elif not is_array(self.types.locals[name]):
             self._store(name, self._cast(stmt.value, self.types.locals[name]))
         else:
@@ -215,9 +225,26 @@ class Code:
             self._store(target.id, self._operation(stmt, [(self._load(target.id), of[target]), value]))
             return
         array, place = self._place(target)
-        before = NUMBA.load_item(context, self.builder, array.type, place), of[target]
-        result = context.cast(self.builder, self._operation(stmt, [before, value]), of[stmt], array.type.dtype)
-        NUMBA.store_item(context, self.builder, array.type, result, place)
+        before = self._item(array, place), of[target]
+        self._put(array, context.cast(self.builder, self._operation(stmt, [before, value]), of[stmt], array.type.dtype), place)
+
+    def _item(self, array: Array, place: Any) -> Any:
+        """An element."""
+        before = len(self.builder.block.instructions)
+        item = NUMBA.load_item(self.context, self.builder, array.type, place)
+        self._tell(before, array)
+        return item
+
+    def _put(self, array: Array, value: Any, place: Any) -> None:
+        """Writes an element."""
+        before = len(self.builder.block.instructions)
+        NUMBA.store_item(self.context, self.builder, array.type, value, place)
+        self._tell(before, array)
+
+    def _tell(self, before: int, array: Array) -> None:
+        """Tells LLVM which arrays the instructions from number `before` of the block on are apart from."""
+        if self._apart is not None and array.memories:
+            self._apart.tell(self.builder.block.instructions[before:], array.memories)
 
     def _on_for(self, stmt: Any) -> None:
         builder = self.builder
@@ -232,12 +259,20 @@ class Code:
         builder.position_at_end(body)
         self._store(stmt.target.id, now)
         self._ends.append(end)
+        around, self._apart = self._apart, self._apart_in(stmt)
         self._block(stmt.body)
+        self._apart = around
         self._ends.pop()
         if not builder.block.is_terminated:
             builder.store(builder.add(now, step, flags=["nsw"]), counter)
             builder.branch(again)
         builder.position_at_end(end)
+
+    def _apart_in(self, loop: ast.For) -> Apart | None:
+        if any(isinstance(one, ast.For) for stmt in loop.body for one in ast.walk(stmt)):
+            return None
+        self._loops += 1
+        return Apart(self.builder.module, f"{self.builder.function.name} {self._loops}", loop, self._memories, self._owned)
 
     def _is_before(self, now: Any, stop: Any, step: Any) -> Any:
         """True if a counter has not reached the end of its range."""
@@ -362,7 +397,7 @@ class Code:
             return self._known(node)
         value = self._expr(node.value)
         if node.attr == "T":
-            return Array(self.types.of[node], value.data, value.shape[::-1], value.owner)
+            return Array(self.types.of[node], value.data, value.shape[::-1], value.owner, value.memories)
         return getattr(self.context.make_complex(self.builder, self.types.of[node.value], value=value), node.attr)
 
     def _of_subscript(self, node: Any) -> Any:
@@ -372,8 +407,8 @@ class Code:
             return self._rows(self._expr(node.value), node.slice)
         (array, place), type_ = self._place(node), self.types.of[node]
         if is_array(type_):
-            return Array(type_, place, array.shape[array.type.ndim - type_.ndim :], array.owner)
-        return NUMBA.load_item(self.context, self.builder, array.type, place)
+            return Array(type_, place, array.shape[array.type.ndim - type_.ndim :], array.owner, array.memories)
+        return self._item(array, place)
 
     def _place(self, node: ast.Subscript) -> tuple[Array, Any]:
         """An array, and the address of an element, or of the first element of a part."""
@@ -415,7 +450,7 @@ class Code:
         start = NUMBER(0) if part.lower is None else clipped(part.lower)
         stop = n if part.upper is None else clipped(part.upper)
         length = self._greater(self.builder.sub(stop, start), NUMBER(0))
-        return Array(array.type, self._address(array, [start]), [length, *array.shape[1:]], array.owner)
+        return Array(array.type, self._address(array, [start]), [length, *array.shape[1:]], array.owner, array.memories)
 
     def _greater(self, a: Any, b: Any) -> Any:
         return self.builder.select(self.builder.icmp_signed(">", a, b), a, b)
@@ -496,7 +531,7 @@ class Code:
         shape = [self._cast(dim, types.int64) for dim in text.shape_given(node)]
         with builder.if_then(builder.icmp_signed("!=", self._product(shape), size), likely=False):
             self._fail(ValueError, ["total size of new array must be unchanged"], [None])
-        return Array(self.types.of[node], array.data, shape, array.owner)
+        return Array(self.types.of[node], array.data, shape, array.owner, array.memories)
 
     def _product(self, dims: Sequence[Any]) -> Any:
         product = dims[0]

@@ -93,23 +93,41 @@ def named(stmt: Any) -> str:
     return stmt.targets[0].id if isinstance(stmt, ast.Assign) and isinstance(stmt.targets[0], ast.Name) else ""
 
 
-def views(function: ast.FunctionDef, is_array: Callable[[str], bool]) -> dict[str, set[str]]:
-    """By array: the locals that may be views of it, itself among them."""
-    bases: dict[str, set[str]] = {}
+Sources = dict[str, set[str | None]]
+"""By local: the arrays that it is assigned views of; None among them if it is assigned anything else."""
+
+
+def sources(function: ast.FunctionDef, is_array: Callable[[str], bool]) -> Sources:
+    """What the locals of a function are views of; arguments are views of nothing."""
+    found: Sources = {argument.arg: {None} for argument in function.args.args}
     for stmt in ast.walk(function):
         if name := named(stmt):
-            base = _viewed(stmt.value) if is_array(name) else None  # type: ignore[attr-defined]
-            bases.setdefault(name, set()).update([base] if base else [])
-    of: dict[str, set[str]] = {}
-    for name in bases:
-        found, waiting = {name}, [name]
-        while waiting:
-            new = bases.get(waiting.pop(), set()) - found
-            found |= new
-            waiting += new
-        for base in found:
-            of.setdefault(base, set()).add(name)
-    return of
+            found.setdefault(name, set()).add(_viewed(stmt.value) if is_array(name) else None)  # type: ignore[attr-defined]
+    return found
+
+
+def bases(of: Sources, name: str) -> frozenset[str]:
+    """The local itself and all that it may be a view of."""
+    found, waiting = {name}, [name]
+    while waiting:
+        new = {one for one in of.get(waiting.pop(), ()) if one is not None} - found
+        found |= new
+        waiting += new
+    return frozenset(found)
+
+
+def memories(of: Sources, name: str) -> frozenset[str]:
+    """The arrays that have memory of their own, or an argument's, among those that a local may be a view of."""
+    return frozenset(one for one in bases(of, name) if None in of.get(one, {None}))
+
+
+def views(of: Sources) -> dict[str, set[str]]:
+    """By array: the locals that may be views of it, itself among them."""
+    found: dict[str, set[str]] = {}
+    for name in of:
+        for base in bases(of, name):
+            found.setdefault(base, set()).add(name)
+    return found
 
 
 def _viewed(value: Any) -> str | None:
