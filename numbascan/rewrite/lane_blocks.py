@@ -5,7 +5,8 @@
     #                 h = tanh(x[t] @ W + h @ U)                     H = tanh(X[t] @ W + H @ U)      # a row for each lane
 
 In a block every value that depends on the lane has an axis of lanes in front, behind that of time where a loop stacks rows. All blocks are
-of one size, which divides the number of lanes, so there is one step for all.
+of one size, so there is one step for all. Where that does not divide the number of lanes, the last lane fills the last block, and what
+comes of that is dropped.
 
 Arithmetic: that of each lane as it was, but for the order of sums within products. **The bits of a lane do not depend on other lanes**, nor
 on how many there are: elementwise work and sums within a lane keep their loops, products are `row_product`, and the number of lanes is a
@@ -13,7 +14,7 @@ number of the run even where it is known (`ops/block_size.py`). It is made where
 
 Not handled, and left as they are: lanes without such a product in a loop, and with anything that has no rule here: derivatives taken in
 the lane, `until`, checkpoints, choices between branches, what may fail by its values, decompositions, positions that depend on the lane,
-`np.roll`, products with a vector that all share, Python's numbers. A prime number of lanes, which has blocks of one: up to twice the time.
+`np.roll`, products with a vector that all share, Python's numbers.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from ..ir.loop_node import SCAN, loop_spec, scan_node
 from ..ir.node import ITEM, Node, constant_value, named, new_input, outputs_of
 from ..ir.ports import IN_BLOCKS, LoopSpec, Seq, State, Trace
 from ..ops.algebra import broadcast_to, call, cast, dims_of, expand, indexed, transpose
-from ..ops.block_size import block_size
+from ..ops.block_size import block_size, from_blocks, in_blocks
 from ..ops.card import Card, apply
 from ..ops.contract import CONTRACT, labels_of
 from ..ops.dims import DIM, dim_node
@@ -41,7 +42,7 @@ from ..ops.runtime_attributes import filled
 from ..types import TensorType
 from .replace_loops import placed
 
-FEW = 256  # elements of a shared matrix of known lengths up to which products are written out, by the SIMD unit for 64 lanes at once
+FEW = 32  # elements of a shared matrix of known lengths up to which products are written out, by the SIMD unit for 64 lanes at once
 
 
 class _NoRule(Exception):
@@ -66,7 +67,7 @@ def lane_blocks(loop: Node) -> list[Node] | None:
     if known is not None and not known:  # blocks have a size of the run, and nothing tells that it makes none
         return None
     size = block_size(n_lanes)
-    count = named(call("floor_divide", n_lanes, size), "n_blocks")
+    count = named(call("floor_divide", call("add", n_lanes, call("add", size, -1)), size), "n_blocks")
     seqs = tuple(_in_rows_of_blocks(seq, n_lanes, count, size) for seq in spec.seqs)
     block = _Block({port.read: _Value(port.read, False) for port in spec.non_seqs})
     block.known.update({seq.reads[0]: _Value(new.reads[0], True) for seq, new in zip(spec.seqs, seqs, strict=True)})
@@ -77,7 +78,7 @@ def lane_blocks(loop: Node) -> list[Node] | None:
     if not block.has_products:
         return None
     rows = outputs_of(scan_node(replace(spec, n_steps=count, seqs=seqs, traces=traces, notes=((IN_BLOCKS, True),))))
-    return [reshaped(one, (n_lanes, *(("dim", axis) for axis in range(2, one.type.rank)))) for one in rows]
+    return [from_blocks(one, n_lanes) for one in rows]
 
 
 def _multiplies_in_loops(spec: LoopSpec) -> bool:
@@ -90,7 +91,7 @@ def _in_rows_of_blocks(seq: Seq, n_lanes: Node, count: Node, size: Node) -> Seq:
     read = seq.reads[0]
     name = seq.outer.name or "an argument"
     outer = of_shape(seq.outer, (n_lanes, *dims_of(seq.outer)[1:]), f"ns.vmap: {name}, as all arguments with lanes,")
-    outer = reshaped(outer, (count, size, *(("dim", axis) for axis in range(1, outer.type.rank))))
+    outer = in_blocks(outer, count, size)
     return Seq(outer, (0,), (new_input(outer.type.with_shape(outer.type.shape[1:]), read.name),))
 
 

@@ -153,9 +153,11 @@ def leaves_of(nest: Any) -> list[Any]:
     return [leaf for part in nest for leaf in leaves_of(part)] if isinstance(nest, (tuple, list)) else [nest]
 
 
+@pytest.mark.parametrize("n", [6, 19])
 @pytest.mark.parametrize("name", CELLS)
-def test_derivatives_are_those_of_lanes_one_by_one(name: str) -> None:
-    args = (lanes(6), W, U, B)
+def test_derivatives_are_those_of_lanes_one_by_one(name: str, n: int) -> None:
+    """6 lanes are one block; of 19 the last one fills the last block."""
+    args = (lanes(n), W, U, B)
     f = ns.value_and_grad(summed(CELLS[name]), argnums=[0, 1, 2, 3])
     run = ns.jit(f)
     value, slopes = run(*args)
