@@ -120,7 +120,7 @@ def forms_of(name: str, dtype: str) -> set[str]:
 
 def is_polynomial(name: str) -> bool:
     """Is a function in lanes arithmetic on this machine?"""
-    return name in POLYNOMIALS and vector_forms.has_fma(numba.core.registry.cpu_target.target_context)
+    return name in POLYNOMIALS and VECTOR_FORMS.is_taken() and vector_forms.has_fma(numba.core.registry.cpu_target.target_context)
 
 
 # values -------------------------------------------------------------------------------------------------------------

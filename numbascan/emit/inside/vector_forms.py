@@ -75,7 +75,7 @@ def call(context: Any, builder: ir.IRBuilder, name: str, *args: ir.Value) -> ir.
 def call_in_lanes(context: Any, builder: ir.IRBuilder, name: str, *args: ir.Value) -> ir.Value:
     """The same with one routine behind it, for vectors of all lengths and for single numbers."""
     module, type_ = builder.module, args[0].type
-    if name in polynomials.FUNCTIONS and has_fma(context):
+    if name in polynomials.FUNCTIONS and VECTOR_FORMS.is_taken() and has_fma(context):
         return builder.call(_inlined(module, name, type_), args)
     forms = _vector_forms(context, module, name, type_)
     if not forms:
