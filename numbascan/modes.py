@@ -27,7 +27,6 @@ LOOP_PASSES = (
     "simd",
     "stack",
     "threads",
-    "prefix",
 )
 """More names that it takes: those of plan/cpu.py and plan/cuda.py."""
 

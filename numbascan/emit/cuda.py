@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 
 from ..ir.loops import (
     ACCUMULATE,
-    DIFFERENCE,
     IN_ORDER,
     PRODUCT,
     Alias,
@@ -78,8 +77,6 @@ CASTS = {
 }
 OF_CUBLAS = ("by_cublas", "takes_cublas")
 OF_HOST = ("BLOCK", "NONE", "alone", "array", "as_number", "at_once", "cuda", "host", "in_one_grid", "kernel", "number", "on_grid", "parts")
-ROUNDED = {PRODUCT.text: "rounded_product", IN_ORDER.text: "rounded_sum", DIFFERENCE.text: "rounded_difference"}
-"""The functions that kernels call for operations that must be rounded by themselves, by the operations' texts."""
 OF_CARDS = frozenset(name for names in HELPERS.values() for name in names)
 OF_CHECKS = ("error", "seen", "own", "turn", *(f"seen_{k}" for k in range(MOST_NUMBERS)))
 RESERVED = (*OF_HOST, *OF_CUBLAS, *OF_CHECKS, "first", "last", "grid", "place")
@@ -669,12 +666,12 @@ def _is_scalar_work(stmt: Stmt) -> bool:
 
 
 def _rounded(expr: Index) -> Index:
-    """The expression with calls of functions that round by themselves for operations that must."""
+    """The expression with calls of a function that rounds for products that must be rounded by themselves."""
 
     def call(part: Expr) -> Index | None:
         if not isinstance(part, Apply) or not part.template.rounds or not part.dtype.startswith("float"):
             return None
-        name = f"{ROUNDED[part.template.text]}{'_single' * (part.dtype == 'float32')}"
+        name = f"rounded_product{'_single' * (part.dtype == 'float32')}"
         return Apply(part.dtype, Template(f"math.{name}({{0}}, {{1}})"), tuple(map(_rounded, part.args)))
 
     return mapped(expr, call)

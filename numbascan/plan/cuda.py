@@ -11,13 +11,12 @@ from dataclasses import replace
 from .cpu import CPU
 from .passes.distribute import distribute
 from .passes.fuse import fuse
-from .passes.prefix import prefix
 from .passes.threads import threads
 
 CUDA = replace(
     CPU,
     name="cuda",
-    passes=(fuse, distribute, threads, prefix),
+    passes=(fuse, distribute, threads),
     routines=frozenset(),
     calls_routines=False,
     adds_rows=False,  # one sum for each thread, in a register

@@ -110,22 +110,6 @@ def _rounded_product_single(x: Any, y: Any) -> Any:
     return cuda.libdevice.fmul_rn(x, y)
 
 
-def _rounded_sum(x: Any, y: Any) -> Any:
-    return cuda.libdevice.dadd_rn(x, y)
-
-
-def _rounded_sum_single(x: Any, y: Any) -> Any:
-    return cuda.libdevice.fadd_rn(x, y)
-
-
-def _rounded_difference(x: Any, y: Any) -> Any:
-    return cuda.libdevice.dadd_rn(x, -y)
-
-
-def _rounded_difference_single(x: Any, y: Any) -> Any:
-    return cuda.libdevice.fadd_rn(x, -y)
-
-
 _WRITTEN: dict[str, Callable[..., Any]] = {
     "trunc": _trunc,
     "rint": _rint,
@@ -147,16 +131,11 @@ _WRITTEN: dict[str, Callable[..., Any]] = {
     "wrapping_mul": _wrapping_mul,
     "fma": _fma,
     "rounded_product": _rounded_product,
-    "rounded_sum": _rounded_sum,
-    "rounded_difference": _rounded_difference,
     "rounded_product_single": _rounded_product_single,
-    "rounded_sum_single": _rounded_sum_single,
-    "rounded_difference_single": _rounded_difference_single,
 }
 _OF_NUMPY = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "asinh": "arcsinh", "acosh": "arccosh"}
 _OF_NUMPY |= {"atanh": "arctanh", "pow": "power", "max_or_nan": "maximum", "min_or_nan": "minimum", "add_any_order": "add"}
-_OF_NUMPY |= {"rounded_product": "multiply", "rounded_sum": "add", "rounded_difference": "subtract"}
-_OF_NUMPY |= {"rounded_product_single": "multiply", "rounded_sum_single": "add", "rounded_difference_single": "subtract"}
+_OF_NUMPY |= {"rounded_product": "multiply", "rounded_product_single": "multiply"}
 
 
 class Functions:

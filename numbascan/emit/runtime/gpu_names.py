@@ -30,8 +30,7 @@ OF_MATH = (
 WRITTEN_FOR_GPU = (
     *("trunc", "rint", "exp2", "max_or_nan", "min_or_nan", "fmax", "fmin", "less", "less_equal", "greater", "greater_equal", "equal"),
     *("not_equal", "conj", "add_any_order", "wrapping_add", "wrapping_sub", "wrapping_mul", "fma"),
-    *("rounded_product", "rounded_sum", "rounded_difference"),
-    *("rounded_product_single", "rounded_sum_single", "rounded_difference_single"),
+    *("rounded_product", "rounded_product_single"),
 )
 """Functions that stand in `numbascan.emit.runtime.cuda_functions`."""
 
