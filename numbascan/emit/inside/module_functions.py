@@ -13,12 +13,15 @@ from llvmlite import ir
 CODE = ir.IntType(32)
 
 
-def called(builder: Any, name: str, returned: Any, args: Sequence[Any], write: Callable[[Any], None]) -> Any:
-    """What a function of the module gives. `write` gets a builder, and writes the function where the module does not hold it yet."""
+def called(builder: Any, name: str, returned: Any, args: Sequence[Any], write: Callable[[Any], None], is_one: bool = False) -> Any:
+    """What a function of the module gives. `write` gets a builder, and writes the function where the module does not hold it yet.
+
+    is_one: it is the same in all modules of that name, and stays one where they are linked.
+    """
     function = builder.module.globals.get(name)
     if function is None:
         function = ir.Function(builder.module, ir.FunctionType(returned, [one.type for one in args]), name)
-        function.linkage = "internal"
+        function.linkage = "linkonce_odr" if is_one else "internal"
         function.attributes.add("noinline")
         write(ir.IRBuilder(function.append_basic_block()))
     return builder.call(function, args)

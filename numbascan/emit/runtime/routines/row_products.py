@@ -85,7 +85,7 @@ def _tiles(rows: int, vectors: int, part: int = 1) -> Any:
             name = f"numbascan_row_products_{out.dtype}_{rows}_{vectors}_{kind.count}"
             height = min(rows, _sums(context) // vectors)
             write = partial(_write, kind=kind, rows=height, vectors=vectors, add_product=_fused if _has_fma(context) else _rounded_twice)
-            called(builder, name, ir.VoidType(), [*addresses, depth, n, *args[3:]], write)
+            called(builder, name, ir.VoidType(), [*addresses, depth, n, *args[3:]], write, is_one=True)
             return context.get_dummy_value()
 
         known = out.dtype in (types.float32, types.float64) and all(_is_matrix(one, out.dtype) for one in (a, w, out))
