@@ -13,7 +13,7 @@ import numpy as np
 from llvmlite import binding
 from numba import config
 
-from . import arrays, inner_functions, products
+from . import arrays, inner_functions, one_pipeline, products
 from .object_code import NDARRAY
 from .shortcuts import ARRAY_CLASS, CACHE_LINES, COMPILER, DECLARATIONS, DECLARATIONS_OF_CODE, OPERATOR_TYPES
 
@@ -36,6 +36,7 @@ def short_ways() -> Iterator[None]:
                 _cache_lines,
                 _array_class,
                 _operator_types,
+                one_pipeline.replace,
                 inner_functions.replace,
             ):
                 change(stack)

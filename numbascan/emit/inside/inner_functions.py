@@ -12,6 +12,7 @@ import weakref
 from contextlib import ExitStack
 from typing import Any
 
+from . import one_pipeline
 from .shortcuts import INNER_FUNCTIONS as NUMBA
 
 _ENVIRONMENT = "_ZN08NumbaEnv"  # how the names of variables begin that hold the environments of functions
@@ -26,7 +27,7 @@ def replace(stack: ExitStack) -> None:
 
     def _optimize_final_module(self: Any) -> None:
         if self not in _parts:
-            optimise(self)
+            one_pipeline.optimise(self, optimise)
 
     def _finalize_final_module(self: Any) -> None:
         if self not in _parts:

@@ -237,6 +237,14 @@ NP_DOT = Shortcut(
     "numba.np.linalg:call_xxgemv(context, builder, do_trans, m_type, m_shapes, m_data, v_data, out_data)",
     "numba.np.linalg:call_xxgemm(context, builder, x_type, x_shapes, x_data, y_type, y_shapes, y_data, out_type, out_shapes, out_data)",
 )
+# Lowered functions go through LLVM's optimiser once (`one_pipeline.py`); Numba has three turns.
+ONE_PIPELINE = Shortcut(
+    "one_pipeline",
+    "numba.core.base:BaseContext.active_code_library",
+    "numba.core.codegen:CPUCodeLibrary._optimize_functions(self, ll_module)",
+    "numba.core.codegen:CPUCodeLibrary._optimize_final_module(self)",
+    "numba.core.codegen:CPUCodegen._module_pass_manager(self, kwargs)",
+)
 # Functions that Python never calls are optimised and translated as parts of those that call them alone (`inner_functions.py`).
 INNER_FUNCTIONS = Shortcut(
     "inner_functions",

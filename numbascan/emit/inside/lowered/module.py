@@ -20,6 +20,7 @@ from typing import Any
 
 from numba.extending import intrinsic
 
+from ..one_pipeline import note_lowered
 from ..shortcuts import LOWERED as NUMBA
 from .code import Code
 from .text import Unknown
@@ -61,6 +62,7 @@ def body(key: str, names: dict[str, Any]) -> Any:
         typed = Types(context, function, names, args)
 
         def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            note_lowered(context)
             return Code(context, builder, function, typed, values).returned()
 
         return NUMBA.signature(typed.returned, *args), emit
