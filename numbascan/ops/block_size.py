@@ -24,7 +24,7 @@ def lanes_of_block(n: int) -> int:
     More are no faster, and leave fewer blocks to the threads.
 
     >>> [lanes_of_block(n) for n in (0, 7, 13, 64, 100, 31, 37, 257)]
-    [1, 7, 13, 8, 10, 8, 13, 13]
+    [1, 7, 13, 8, 10, 8, 13, 10]
     """
     size = max(min(n, 8), 1)
     spare = -n % size
