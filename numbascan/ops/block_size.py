@@ -9,12 +9,10 @@ import numpy as np
 from ..ir.loops import Expr, Index, Literal, add, compare, floor_div, least, mod, mul, sub
 from ..ir.node import Node
 from ..types import TensorType
-from .algebra import axes_sum, call, incremented, indexed
 from .card import Card, apply, register
 from .dims import dim_node
 from .elementwise import compiled
 from .lowering import Elementwise, Generate, Indices, Operands, View
-from .reshape import reshaped
 from .runtime_attributes import HOLE, SizedCard, filled, not_negative, run_numbers, sized
 
 
@@ -98,11 +96,8 @@ def _spread_element(view: Operands, index: Indices) -> Expr:
 
 
 def _in_blocks_back(node: Node, cotangent: Node) -> tuple[Node | None, ...]:
-    n = dim_node(node.inputs[0], 0)
-    rows = reshaped(cotangent, (-1, *(("dim", axis) for axis in range(2, cotangent.type.rank))))
-    spare = axes_sum(indexed(rows, ((n, None, None),)), (0,), keepdims=True)
-    own = incremented(from_blocks(cotangent, n), spare, ((call("add", n, -1), n, None),))
-    return own, *(None for _ in node.inputs[1:])
+    """What fills the last block counts for nothing: `from_blocks` drops what comes of it, so its cotangent is 0, or NaN for 0 * inf."""
+    return from_blocks(cotangent, dim_node(node.inputs[0], 0)), *(None for _ in node.inputs[1:])
 
 
 _X = np.arange(24.0) / 9
@@ -114,7 +109,7 @@ def _samples() -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
 
 LANES_IN_BLOCKS = register(
     SizedCard(
-        "lanes_in_blocks",  # as (blocks, lanes of a block, ...); the last lane fills what is left of the last block
+        "lanes_in_blocks",  # as (blocks, lanes of a block, ...); the last lane fills the last block, what comes of that is dropped
         _in_blocks,
         _type,
         View(_dims, _index, repeats=True),
@@ -160,7 +155,10 @@ LANES_OF_BLOCKS = register(
 
 
 def in_blocks(x: Node, count: Node, size: Node) -> Node:
-    """Lanes (n, ...) as (count, size, ...); count * size is n or more. There is a lane, unless `count` is 0."""
+    """Lanes (n, ...) as (count, size, ...); count * size is n or more. There is a lane, unless `count` is 0.
+
+    Whoever makes them makes sure that `from_blocks` drops what comes of the lanes beyond n: their cotangents are taken for 0.
+    """
     return sized(LANES_IN_BLOCKS, (x,), (count, size))
 
 

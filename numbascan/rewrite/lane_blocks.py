@@ -12,6 +12,9 @@ Arithmetic: that of each lane as it was, but for the order of sums within produc
 on how many there are: elementwise work and sums within a lane keep their loops, products are `row_product`, and the number of lanes is a
 number of the run even where it is known (`ops/block_size.py`). It is made where `ns.vmap` is traced, so derivatives see blocks, too.
 
+A derivative that is infinite in the last lane may be NaN where all lanes share what it is of: what fills the last block counts for nothing
+there, and 0 times infinity is NaN.
+
 Not handled, and left as they are: lanes without such a product in a loop, and with anything that has no rule here: derivatives taken in
 the lane, `until`, checkpoints, choices between branches, what may fail by its values, decompositions, positions that depend on the lane,
 `np.roll`, products with a vector that all share, Python's numbers.
@@ -42,7 +45,8 @@ from ..ops.runtime_attributes import filled
 from ..types import TensorType
 from .replace_loops import placed
 
-FEW = 32  # elements of a shared matrix of known lengths up to which products are written out, by the SIMD unit for 64 lanes at once
+FEW = {"float64": 63, "float32": 256}
+"""Elements of a shared matrix of known lengths up to which products are written out, by the SIMD unit for 64 lanes at once."""
 
 
 class _NoRule(Exception):
@@ -166,7 +170,7 @@ class _Block:
         dtype = node.type.dtype
         if rows.type.rank != 2 or matrix.type.rank != 2 or len(out) != 1 or dtype not in DTYPES or node.params.get("rounded"):
             raise _NoRule
-        self.has_products |= matrix.type.size is None or matrix.type.size > FEW
+        self.has_products |= matrix.type.size is None or matrix.type.size > FEW[dtype]
         matrix = cast(matrix, dtype)
         return row_product(cast(rows, dtype), matrix if labels[1] == out[0] else turned(matrix))
 

@@ -141,6 +141,33 @@ def test_a_size_that_there_is_no_memory_for_is_an_error():
         ns.jit(lambda x: np.broadcast_to(x, (1 << 40, 1 << 6)) + 1.0)(1.0)
 
 
+SHORT_OF_MEMORY = """
+import numpy as np, numbascan as ns, resource
+
+@ns.jit
+def f(n, x):
+    y = np.zeros(n)
+    y[0] = x
+    for t in range(1, n):
+        y[t] = y[t - 1] * 0.5 + 1
+    return y
+
+f(10, 1.0)
+there = int(open("/proc/self/status").read().split("VmSize:")[1].split()[0]) * 1024
+resource.setrlimit(resource.RLIMIT_AS, (there + 220_000_000,) * 2)
+for n in (15_000_000, 18_000_000, 12_000_000):
+    f(n, 1.0)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+def test_what_waits_is_given_up_when_there_is_no_memory(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(SHORT_OF_MEMORY)
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 PROGRAM = """
 import numpy as np, numbascan as ns, resource
 f = ns.jit(lambda x: np.cumsum(x * 2.0))

@@ -323,3 +323,14 @@ def test_blocks_are_exported_and_pickled(tmp_path: Path) -> None:
 
 def of_outside(xs: Any) -> Any:
     return rnn(xs, W, U, B)
+
+
+def test_an_infinite_slope_is_that_of_its_lane_wherever_it_stands() -> None:
+    def cell(xs: Any) -> Any:
+        return lax.scan(lambda h, x: (np.sqrt(x @ abs(W)), None), np.zeros(UNITS), xs)[0]
+
+    slope = ns.jit(ns.grad(lambda xs: ns.vmap(cell)(xs).sum()))
+    xs = np.ones((20, 2, UNITS))
+    xs[:, 1] = 0.0
+    for n in (8, 16, 17, 19):
+        assert np.isposinf(slope(xs[:n])[:, -1]).all()

@@ -10,6 +10,7 @@ pointer in one atomic step, so whoever gets a block is its only owner. Sizes bes
 front of the block. Blocks come from Python's allocator, so `tracemalloc` sees them.
 
 At most LIMIT bytes wait: beyond that, the places lose their blocks in turn. A larger block does not wait.
+All that waits goes where the system has no memory left.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _HEADER, _LINE = 16, 64  # bytes before the elements: the block as it was taken,
 
 def limit() -> int:
     """The bytes that may wait: $NUMBASCAN_KEPT_MEMORY, a number or a text such as "500MB"; 128 MB if it is not set or not read."""
-    return bytes_from_environment(VARIABLE, DEFAULT, "Up to 128 MB are kept")
+    return min(bytes_from_environment(VARIABLE, DEFAULT, "Up to 128 MB are kept"), 2**62)
 
 
 @cache
@@ -112,33 +113,6 @@ none:
   ret ptr null
 }}
 
-; Memory for so many bytes, at a multiple of {_LINE}; null where there is none.
-define ptr @{TAKE}(i64 %size) {{
-  %class = call i64 @class(i64 %size)
-  %kept = call ptr @find(i64 %class)
-  %is_kept = icmp ne ptr %kept, null
-  br i1 %is_kept, label %again, label %new
-again:
-  ret ptr %kept
-new:
-  %more = add i64 %class, {_HEADER + _LINE}
-  %block = call ptr @PyMem_RawMalloc(i64 %more)
-  %is_none = icmp eq ptr %block, null
-  br i1 %is_none, label %none, label %write
-none:
-  ret ptr null
-write:
-  %start = ptrtoint ptr %block to i64
-  %behind = add i64 %start, {_HEADER + _LINE - 1}
-  %aligned = and i64 %behind, {-_LINE}
-  %data = inttoptr i64 %aligned to ptr
-  %block_place = getelementptr i8, ptr %data, i64 -{_HEADER}
-  store ptr %block, ptr %block_place
-  %size_place = getelementptr i8, ptr %data, i64 -8
-  store i64 %class, ptr %size_place
-  ret ptr %data
-}}
-
 ; Gives the block back to the system that waits in the place whose turn it is. The place, which is empty then.
 define private i64 @drop() {{
   %count = atomicrmw add ptr @oldest, i64 1 monotonic
@@ -154,6 +128,44 @@ there:
   br label %end
 end:
   ret i64 %i
+}}
+
+; Memory for so many bytes, at a multiple of {_LINE}; null where there is none.
+define ptr @{TAKE}(i64 %size) {{
+  %class = call i64 @class(i64 %size)
+  %kept = call ptr @find(i64 %class)
+  %is_kept = icmp ne ptr %kept, null
+  br i1 %is_kept, label %again, label %new
+again:
+  ret ptr %kept
+new:
+  %more = add i64 %class, {_HEADER + _LINE}
+  %first = call ptr @PyMem_RawMalloc(i64 %more)
+  %is_there = icmp ne ptr %first, null
+  br i1 %is_there, label %write, label %drop_one
+drop_one:  ; what waits goes back to the system, and it is asked again
+  %dropped = phi i64 [0, %new], [%dropped_now, %drop_one]
+  %place = call i64 @drop()
+  %dropped_now = add i64 %dropped, 1
+  %is_all = icmp eq i64 %dropped_now, {SLOTS}
+  br i1 %is_all, label %retry, label %drop_one
+retry:
+  %second = call ptr @PyMem_RawMalloc(i64 %more)
+  %is_none = icmp eq ptr %second, null
+  br i1 %is_none, label %none, label %write
+none:
+  ret ptr null
+write:
+  %block = phi ptr [%first, %new], [%second, %retry]
+  %start = ptrtoint ptr %block to i64
+  %behind = add i64 %start, {_HEADER + _LINE - 1}
+  %aligned = and i64 %behind, {-_LINE}
+  %data = inttoptr i64 %aligned to ptr
+  %block_place = getelementptr i8, ptr %data, i64 -{_HEADER}
+  store ptr %block, ptr %block_place
+  %size_place = getelementptr i8, ptr %data, i64 -8
+  store i64 %class, ptr %size_place
+  ret ptr %data
 }}
 
 ; Puts a block into a place. False where there is one already.
