@@ -3,6 +3,8 @@
 BLAS picks its kernel by the shape, so that a row of a product may have other bits among 8 rows than among 100. Here each element is the one
 sequence `total = fma(a[i, k], w[k, j], total)` for k = 0, 1, … from total = 0, whichever tile it stands in. All NaNs are the same NaN.
 
+A single row takes a large matrix row by row, as it lies in memory: 0.6 to 0.8 of the time of tiles. All else goes in tiles.
+
 A tile is a few rows times a few vectors of columns, whose sums stay in registers over DEPTH values of k. What does not fill a tile is done
 twice rather than in a way of its own: rows behind the last are the last one again, and the last vector of columns ends where they end.
 
@@ -28,6 +30,8 @@ from ...inside.module_functions import called
 ROWS, DEPTH = 128, 128  # of a: what their tiles need of w's columns fits the first cache
 SEVERAL = 16  # rows from which that is copied: where a row of w has 4096 bytes, all of a column is in the same few places of a cache
 FEW = 4  # rows up to which tiles of two rows win
+CACHE = 1 << 15  # bytes of w from which a single row takes it row by row, as it lies in memory, and keeps its sums there
+STREAMS = 8  # rows of w at a time
 _IN_PYTHON = bool(vars(config)["DISABLE_JIT"])
 _NUMBER, _PLACE = ir.IntType(64), ir.IntType(32)
 _built: Any = intrinsic  # untyped: the first argument of an intrinsic is Numba's
@@ -94,6 +98,23 @@ def _tiles(rows: int, vectors: int, part: int = 1) -> Any:
     return tiles
 
 
+@_built
+def _streamed(typing: Any, a: Any, w: Any, out: Any, columns: Any) -> Any:
+    """Computes the first columns of out, a number that fills vectors, with sums in memory."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind = ir.VectorType(context.get_data_type(out.dtype), _lanes(context, out.dtype))
+        views = [context.make_array(one)(context, builder, value) for one, value in zip((a, w, out), args, strict=False)]
+        addresses = [builder.ptrtoint(view.data, _NUMBER) for view in views]
+        m, depth, n = (builder.extract_value(views[k].shape, axis) for k, axis in ((0, 0), (0, 1), (2, 1)))
+        write = partial(_write_streamed, kind=kind, add_product=_fused if _has_fma(context) else _rounded_twice)
+        called(builder, f"numbascan_row_products_{out.dtype}_streamed", ir.VoidType(), [*addresses, m, depth, n, args[3]], write, is_one=True)
+        return context.get_dummy_value()
+
+    known = out.dtype in (types.float32, types.float64) and all(_is_matrix(one, out.dtype) for one in (a, w, out))
+    return (types.none(a, w, out, types.intp), code) if known and out.mutable else None
+
+
 # LLVM's text ------------------------------------------------------------------------------------------------------------
 
 
@@ -156,6 +177,44 @@ def _write(builder: Any, kind: Any, rows: int, vectors: int, add_product: Callab
     builder.ret_void()
 
 
+def _write_streamed(builder: Any, kind: Any, add_product: Callable[..., Any]) -> None:
+    """Writes such a function: loops over rows, over a few values of k at a time, and over vectors of columns."""
+    a, w, out, m, depth, n, columns = builder.function.args
+    size = 8 if isinstance(kind.element, ir.DoubleType) else 4
+    zeros, nans = (ir.Constant(kind, [number] * kind.count) for number in (0.0, float("nan")))
+
+    def at(start: Any, row: Any, length: Any, column: Any, type_: Any) -> Any:
+        place = builder.add(builder.mul(row, length), column)
+        return builder.inttoptr(builder.add(start, builder.mul(place, _NUMBER(size))), type_.as_pointer())
+
+    def row(i: Any, _: Any) -> list[Any]:
+        def clear(j: Any, _: Any) -> list[Any]:
+            builder.store(zeros, at(out, i, n, j, kind), align=size)
+            return []
+
+        def add_rows(count: int, k: Any, _: Any) -> list[Any]:
+            rows = [builder.add(k, _NUMBER(step)) for step in range(count)]
+            factors = [_in_all_lanes(builder, builder.load(at(a, i, depth, one, kind.element), align=size), kind) for one in rows]
+
+            def add_products(j: Any, _: Any) -> list[Any]:
+                place = at(out, i, n, j, kind)
+                total = builder.load(place, align=size)
+                for one, factor in zip(rows, factors, strict=True):
+                    total = add_product(builder, factor, builder.load(at(w, one, n, j, kind), align=size), total)
+                builder.store(builder.select(builder.fcmp_unordered("uno", total, total), nans, total), place, align=size)
+                return []
+
+            return _loop(builder, _NUMBER(0), columns, kind.count, [], add_products)
+
+        _loop(builder, _NUMBER(0), columns, kind.count, [], clear)
+        whole = builder.mul(builder.sdiv(depth, _NUMBER(STREAMS)), _NUMBER(STREAMS))
+        _loop(builder, _NUMBER(0), whole, STREAMS, [], partial(add_rows, STREAMS))
+        return _loop(builder, whole, depth, 1, [], partial(add_rows, 1))
+
+    _loop(builder, _NUMBER(0), m, 1, [], row)
+    builder.ret_void()
+
+
 def _loop(builder: Any, first: Any, end: Any, step: int, carried: list[Any], body: Callable[[Any, list[Any]], list[Any]]) -> list[Any]:
     """`for i in range(first, end, step): carried = body(i, carried)`; gives `carried`."""
     before, head, inside, after = builder.block, *(builder.append_basic_block() for _ in range(3))
@@ -208,9 +267,13 @@ def _row_products(out: Any, a: Any, w: Any) -> None:
     m, n = out.shape
     lanes = _lanes_of(out)
     half = max(1, lanes // 2)
+    first = 0
+    if m == 1 and w.size * w.itemsize > CACHE:
+        first = n // lanes * lanes
+        _streamed(a, w, out, first)
     for top in range(0, m, ROWS):
         bottom = min(top + ROWS, m)
-        j = 0
+        j = first
         while m <= FEW and n - j >= 4 * lanes:
             _few(a, w, out, top, bottom, j)
             j += 4 * lanes
