@@ -108,7 +108,9 @@ def _streamed(typing: Any, a: Any, w: Any, out: Any, columns: Any) -> Any:
         addresses = [builder.ptrtoint(view.data, _NUMBER) for view in views]
         m, depth, n = (builder.extract_value(views[k].shape, axis) for k, axis in ((0, 0), (0, 1), (2, 1)))
         write = partial(_write_streamed, kind=kind, add_product=_fused if _has_fma(context) else _rounded_twice)
-        called(builder, f"numbascan_row_products_{out.dtype}_streamed", ir.VoidType(), [*addresses, m, depth, n, args[3]], write, is_one=True)
+        called(
+            builder, f"numbascan_row_products_{out.dtype}_streamed", ir.VoidType(), [*addresses, m, depth, n, args[3]], write, is_one=True
+        )
         return context.get_dummy_value()
 
     known = out.dtype in (types.float32, types.float64) and all(_is_matrix(one, out.dtype) for one in (a, w, out))
