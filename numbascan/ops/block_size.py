@@ -56,18 +56,19 @@ BLOCK_SIZE = register(
 # rows of lanes as blocks --------------------------------------------------------------------------------------------
 
 
-def _lanes(x: Any, count: int, size: int) -> Any:
-    return np.arange(count * size).reshape(count, size, *[1] * (x.ndim - 1))
+def _lanes(numbers: tuple[Any, ...], blocks: Any) -> Any:
+    count, size = map(int, filled(blocks, iter(numbers)))
+    return np.arange(count * size).reshape(count, size)
 
 
 def _in_blocks(x: Any, *numbers: Any, blocks: Any) -> Any:
-    lanes = _lanes(x[:, ...], *map(int, filled(blocks, iter(numbers))))
-    return x[np.minimum(lanes, len(x) - 1)[(..., *[0] * (x.ndim - 1))]]
+    return x[np.minimum(_lanes(numbers, blocks), len(x) - 1)]
 
 
 def _spread(x: Any, *numbers: Any, blocks: Any) -> Any:
-    lanes = _lanes(x, *map(int, filled(blocks, iter(numbers))))
-    return np.where(lanes < len(x), _in_blocks(x, *numbers, blocks=blocks), np.zeros((), x.dtype))
+    rows = _in_blocks(x, *numbers, blocks=blocks)
+    rows[_lanes(numbers, blocks) >= len(x)] = 0
+    return rows
 
 
 def _type(x: TensorType, *holes: TensorType, blocks: tuple[Any, ...]) -> TensorType:
@@ -98,9 +99,6 @@ def _spread_element(view: Operands, index: Indices) -> Expr:
 def _in_blocks_back(node: Node, cotangent: Node) -> tuple[Node | None, ...]:
     """What fills the last block counts for nothing: `from_blocks` drops what comes of it, so its cotangent is 0, or NaN for 0 * inf."""
     return from_blocks(cotangent, dim_node(node.inputs[0], 0)), *(None for _ in node.inputs[1:])
-
-
-_X = np.arange(24.0) / 9
 
 
 def _samples() -> list[tuple[tuple[Any, ...], dict[str, Any]]]:

@@ -60,6 +60,28 @@ def test_lanes_are_translated_once(folder: Path, monkeypatch: pytest.MonkeyPatch
     assert translated
 
 
+@needs("inner_functions", "lowered", "one_pipeline")
+@pytest.mark.parametrize(
+    ("choice", "turns"), [("", {"kernel": 1}), ("-one_pipeline", {"kernel": 2}), ("-inner_functions", {"kernel": 1, "lanes": 1})]
+)
+def test_lowered_functions_are_optimised_once(choice: str, turns: dict[str, int], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each shortcut by itself, and both: they replace the same function of Numba's."""
+    from llvmlite.binding.newpassmanagers import ModulePassManager
+
+    seen: list[str] = []
+    optimised = ModulePassManager.run
+
+    def run_passes(self: Any, module: Any, builder: Any) -> Any:
+        seen.append("lanes" if "_lanes" in module.name else "kernel")
+        return optimised(self, module, builder)
+
+    monkeypatch.setattr(ModulePassManager, "run", run_passes)
+    monkeypatch.setenv("NUMBASCAN_SHORTCUTS", choice)
+    run = ns.vmap(lambda k: picked(X, k))
+    np.testing.assert_array_equal(run(np.arange(6)), [by_hand(X, k) for k in range(6)])
+    assert {name: seen.count(name) for name in set(seen)} == turns
+
+
 @needs("inner_functions")
 def test_nobody_calls_them_from_python(folder: Path) -> None:
     ns.vmap(lambda k: picked(X, k))(np.arange(6))

@@ -46,7 +46,6 @@ _TEXT = f"""
 declare ptr @PyMem_RawMalloc(i64)
 declare void @PyMem_RawFree(ptr)
 declare i64 @llvm.ctlz.i64(i64, i1)
-declare i64 @llvm.umax.i64(i64, i64)
 
 @blocks = internal global [{SLOTS} x ptr] zeroinitializer
 @sizes = internal global [{SLOTS} x i64] zeroinitializer
@@ -78,6 +77,20 @@ define private void @free(ptr %data) {{
   ret void
 }}
 
+; The block that waits in a place, which is empty then; null where there was none.
+define private ptr @leave(i64 %i) {{
+  %place = getelementptr ptr, ptr @blocks, i64 %i
+  %data = atomicrmw xchg ptr %place, ptr null acq_rel
+  %is_empty = icmp eq ptr %data, null
+  br i1 %is_empty, label %end, label %there
+there:
+  %size = call i64 @size_of(ptr %data)
+  %before = atomicrmw sub ptr @waiting, i64 %size monotonic
+  br label %end
+end:
+  ret ptr %data
+}}
+
 ; A block of the size class that waits, or null.
 define private ptr @find(i64 %class) {{
 entry:
@@ -92,13 +105,11 @@ compare:
   %may_fit = icmp eq i64 %hint, %class
   br i1 %may_fit, label %exchange, label %on
 exchange:
-  %place = getelementptr ptr, ptr @blocks, i64 %i
-  %data = atomicrmw xchg ptr %place, ptr null acq_rel
+  %data = call ptr @leave(i64 %i)
   %is_empty = icmp eq ptr %data, null
   br i1 %is_empty, label %on, label %look
 look:
   %size = call i64 @size_of(ptr %data)
-  %before = atomicrmw sub ptr @waiting, i64 %size monotonic
   %fits = icmp eq i64 %size, %class
   br i1 %fits, label %found, label %other
 other:
@@ -117,13 +128,10 @@ none:
 define private i64 @drop() {{
   %count = atomicrmw add ptr @oldest, i64 1 monotonic
   %i = urem i64 %count, {SLOTS}
-  %place = getelementptr ptr, ptr @blocks, i64 %i
-  %data = atomicrmw xchg ptr %place, ptr null acq_rel
+  %data = call ptr @leave(i64 %i)
   %is_empty = icmp eq ptr %data, null
   br i1 %is_empty, label %end, label %there
 there:
-  %size = call i64 @size_of(ptr %data)
-  %before = atomicrmw sub ptr @waiting, i64 %size monotonic
   call void @free(ptr %data)
   br label %end
 end:

@@ -26,6 +26,7 @@ from numba.extending import intrinsic
 
 from ...inside.compiling import CACHE_LINE, ROUTINES
 from ...inside.module_functions import called
+from ...inside.vector_forms import has_fma
 
 ROWS, DEPTH = 128, 128  # of a: what their tiles need of w's columns fits the first cache
 SEVERAL = 16  # rows from which that is copied: where a row of w has 4096 bytes, all of a column is in the same few places of a cache
@@ -44,11 +45,6 @@ def _features(context: Any) -> list[str]:
 
 def _is_x86(context: Any) -> bool:
     return context.codegen().magic_tuple()[0].startswith(("x86_64", "i686"))
-
-
-def _has_fma(context: Any) -> bool:
-    """x86 before 2013 has none; all others with 64 bits do."""
-    return "+fma" in _features(context) or not _is_x86(context)
 
 
 def _lanes(context: Any, dtype: Any) -> int:
@@ -88,7 +84,7 @@ def _tiles(rows: int, vectors: int, part: int = 1) -> Any:
             depth, n = (builder.extract_value(view.shape, 1) for view in (views[0], views[2]))
             name = f"numbascan_row_products_{out.dtype}_{rows}_{vectors}_{kind.count}"
             height = min(rows, _sums(context) // vectors)
-            write = partial(_write, kind=kind, rows=height, vectors=vectors, add_product=_fused if _has_fma(context) else _rounded_twice)
+            write = partial(_write, kind=kind, rows=height, vectors=vectors, add_product=_fused if has_fma(context) else _rounded_twice)
             called(builder, name, ir.VoidType(), [*addresses, depth, n, *args[3:]], write, is_one=True)
             return context.get_dummy_value()
 
@@ -107,7 +103,7 @@ def _streamed(typing: Any, a: Any, w: Any, out: Any, columns: Any) -> Any:
         views = [context.make_array(one)(context, builder, value) for one, value in zip((a, w, out), args, strict=False)]
         addresses = [builder.ptrtoint(view.data, _NUMBER) for view in views]
         m, depth, n = (builder.extract_value(views[k].shape, axis) for k, axis in ((0, 0), (0, 1), (2, 1)))
-        write = partial(_write_streamed, kind=kind, add_product=_fused if _has_fma(context) else _rounded_twice)
+        write = partial(_write_streamed, kind=kind, add_product=_fused if has_fma(context) else _rounded_twice)
         called(
             builder, f"numbascan_row_products_{out.dtype}_streamed", ir.VoidType(), [*addresses, m, depth, n, args[3]], write, is_one=True
         )
