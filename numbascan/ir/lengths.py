@@ -64,6 +64,7 @@ from .loops import (
 MOST_PARTS = 24
 MOST_CHOICES = 8  # least ones in a greatest, and sums in a least
 MOST_FACTS = 16  # of sums of several atoms, in a block
+FACTS_IN_A_ROW = 3  # as `k < j`, `j < i` and `i < n` for k < n
 INT64 = (-(2**63), 2**63 - 1)
 LONGEST_ARRAY = 2**57
 """More elements than a processor can address. An array without elements may have longer axes; no index arithmetic holds for these."""
@@ -335,11 +336,17 @@ class Facts:
     def _bound(self, one: Sum, side: int) -> int:
         return one.number + sum(factor * self._range(part)[side if factor > 0 else 1 - side] for part, factor in one.terms)
 
-    def _is_not_negative(self, one: Sum) -> bool:
+    def _is_not_negative(self, one: Sum, most: int = FACTS_IN_A_ROW) -> bool:
+        """Is a sum never negative: by the ranges of its atoms, or by what is left of it without one fact after the other, at `most`?"""
         if self._bound(one, 0) >= 0:
             return True
-        known = (fact for facts in self._outwards() for fact in facts._not_negative)
-        return any(self._bound(one.plus(fact, -1), 0) >= 0 for fact in known)
+        signs = {(part, factor > 0) for part, factor in one.terms} if most else set()
+        return any(
+            self._is_not_negative(one.plus(fact, -1), most - 1)
+            for facts in self._outwards()
+            for fact in facts._not_negative
+            if any((part, factor > 0) in signs for part, factor in fact.terms)
+        )
 
     def _range(self, one: Atom) -> tuple[int, int]:
         """The least and the greatest number that an atom may be."""
@@ -488,6 +495,12 @@ class Facts:
         else:
             self.ranges[local.name] = self.lowest(form), self.highest(form)
 
+    def count(self, counter: Name, stop: Index) -> None:
+        """Says that the block is the body of a loop whose counter goes from 0 to `stop`, without that."""
+        self.learn(compare(">", stop, 0))
+        self.ranges[counter.name] = 0, self.highest(self.form(stop)) - 1
+        self.learn(compare("<", counter, stop))
+
     def held(self, value: Expr) -> Index | None:
         """The local of this block that holds a value, or what was found to be equal to it."""
         form = self.form(value)
@@ -536,7 +549,26 @@ class Facts:
             least, greatest = self._range(part)
             bound = -(one.number // factor)  # factor * part + number >= 0, rounded inwards
             self._bounds[part] = (max(least, bound), greatest) if factor > 0 else (least, min(greatest, one.number // -factor))
+            self._clock[0] += 1
+            self._learn_of_wrapping(part)
         self._clock[0] += 1
+
+    def _learn_of_wrapping(self, one: Atom) -> None:
+        """A sum or difference of a user's that is far enough from where it would come out had it left int64 has not left it."""
+        if not isinstance(one, Operation) or not (one.template.wraps and one.template in _SUMS) or one in self._equal:
+            return
+        first, number = one.operands[0], number_of(one.operands[1])
+        if number is None:
+            return
+        added = number * _SUMS[one.template]
+        least, greatest = self._range(one)
+        if (added >= 0 and least >= INT64[0] + added) or (added < 0 and greatest <= INT64[1] + added):
+            total = self._plus(first, fixed(added))
+            if total is not None:
+                self._equal[one] = total
+                self._clock[0] += 1
+                self._learn_at_least(total, fixed(least))
+                self._learn_at_least(fixed(greatest), total)
 
     def _learn_equal(self, a: Form, b: Form, depth: Callable[[Expr], int]) -> None:
         if a == b:
@@ -589,11 +621,12 @@ class Facts:
         return result if result is not None and _n_parts(result) <= MOST_PARTS else None
 
     def _replaced_atom(self, one: Atom) -> Form:
-        if isinstance(one, Operation):
-            operands = [self._replaced(operand) for operand in one.operands]
-            known = tuple(operand for operand in operands if operand is not None)
-            return (self._applied(one.template, known) if len(known) == len(operands) else None) or atom(one)
-        return next((facts._equal[one] for facts in self._outwards() if one in facts._equal), atom(one))
+        equal = next((facts._equal[one] for facts in self._outwards() if one in facts._equal), None)
+        if equal is not None or not isinstance(one, Operation):
+            return equal or atom(one)
+        operands = [self._replaced(operand) for operand in one.operands]
+        known = tuple(operand for operand in operands if operand is not None)
+        return (self._applied(one.template, known) if len(known) == len(operands) else None) or atom(one)
 
 
 _ARITHMETIC = (CHOICE_BETWEEN, *_SUMS, *_PRODUCTS, LEAST, GREATEST, BROADCAST_DIM, FLOOR_DIV)

@@ -311,7 +311,7 @@ class Region:
                 found = self._range(entry, n)
                 places.append(add(found.first, mul(index[result_axis], found.step)))
             elif is_position(entry):
-                places.append(from_start(entry, n))
+                places.append(self.view.known(from_start(entry, n)))
             else:
                 places.append(self._array_place(next(arrays), shared, axis, n))
         return tuple(places)
@@ -324,7 +324,7 @@ class Region:
         self._check_position(i, n, axis)
         if self.view.types[k].kind == "u":
             return i
-        return from_start(i, n)
+        return self.view.known(from_start(i, n))
 
 
 def from_start(i: Index, n: Index) -> Index:

@@ -481,8 +481,11 @@ class Builder:
             self._learn_of_steps(self.block)
         name = self.fresh(hint, is_counter=True)
         self.names.counters.add(name)
+        counter = Name("int64", name)
+        if self._is_lasting(stop):
+            self.block.facts.count(counter, stop)
         try:
-            yield Name("int64", name)
+            yield counter
         finally:
             body, self.block = self.block, outer
             self.names.free(name)  # the next loop may count with the same letter

@@ -124,19 +124,45 @@ def _is_inline(node: Node, reading: Node | None, readers_of: Mapping[Node, Seque
 
 def _is_counted_out(node: Node, readers_of: Mapping[Node, Sequence[Node]], final: Iterable[Node]) -> bool:
     """True for evenly spaced integers that are only read one at a time: computing one costs no more than loading it."""
-    readers = readers_of[node]
-    if not isinstance(node.op, Card) or len(node.types) > 1:
+    if not isinstance(node.op, Card) or len(node.types) > 1 or node.type.rank != 1 or node.type.dtype != "int64":
         return False
-    if not readers or node in final or node.type.rank != 1 or node.type.dtype != "int64" or not _is_evenly_spaced(node):
+    return _is_evenly_spaced(node) and _is_read_singly(node, readers_of, final)
+
+
+def _is_read_singly(node: Node, readers_of: Mapping[Node, Sequence[Node]], final: Iterable[Node]) -> bool:
+    """True if numbers of an array are only read one at a time, as rows of a loop or by their places; in steps and branches, too."""
+    readers = readers_of.get(node, ())
+    if not readers or node in final:
         return False
     return all(
-        _is_sequence(node, one)
-        if one.op is SCAN
+        _is_read_singly_inside(node, one)
+        if one.op in (SCAN, IF_ELSE)
         else _is_one_of(one)
         or (_is_view(one) and one not in final and bool(readers_of[one]) and all(map(_is_one_of, readers_of[one])))
         or _is_counted_out(one, readers_of, final)
         for one in readers
     )
+
+
+def _is_read_singly_inside(node: Node, reader: Node) -> bool:
+    """True if a loop reads an array as sequences, one row per step, and all that its steps, or the branches of a choice, read of it are
+    single numbers."""
+    if reader.op is IF_ELSE:
+        places = [k for k, one in enumerate(reader.inputs[1:]) if one is node]
+        handed = [(graph.inputs[k], graph.outputs) for graph in branches(reader) for k in places]
+        known = len(places)
+    else:
+        spec, outputs = loop_spec(reader), loop_spec(reader).inner_outputs()
+        handed = [(port.read, outputs) for port in spec.non_seqs if port.outer is node]
+        known = len(handed) + sum(seq.outer is node and len(seq.taps) == 1 for seq in spec.seqs)
+    if known < reader.inputs.count(node):
+        return False
+    return all(read not in outputs and _is_unread_or_singly_read(read, outputs) for read, outputs in handed)
+
+
+def _is_unread_or_singly_read(node: Node, outputs: Sequence[Node]) -> bool:
+    readers = users(outputs)
+    return not readers.get(node) or _is_read_singly(node, readers, outputs)
 
 
 def _is_one_of(node: Node) -> bool:
@@ -146,12 +172,6 @@ def _is_one_of(node: Node) -> bool:
 
 def _is_view(node: Node) -> bool:
     return isinstance(node.op, Card) and isinstance(node.op.lower, View) and not any(one.type.rank for one in node.inputs[1:])
-
-
-def _is_sequence(node: Node, loop: Node) -> bool:
-    """True if a loop reads a value only as one sequence, one row per step."""
-    seqs = [seq for seq in loop_spec(loop).seqs if seq.outer is node]
-    return len(seqs) == loop.inputs.count(node) == 1 and len(seqs[0].taps) == 1
 
 
 def _is_evenly_spaced(node: Node) -> bool:
