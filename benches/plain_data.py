@@ -677,7 +677,7 @@ DIFFERENTIATED: dict[str, tuple[int, ...]] = {
     "lu_solve": (0, 1),
     "cholesky": (0,),
     "thomas": (0, 1, 2, 3),
-    "conjugate_gradients": (0, 1),
+    "conjugate_gradients": (1,),
     "garch": (1, 2, 3),
     "kalman": (1, 2, 3, 4),
     "forward": (0, 1, 2),

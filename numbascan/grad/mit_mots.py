@@ -21,8 +21,9 @@ from ..ir.loop_node import SCAN, loop_spec, scan_node
 from ..ir.node import ITEM, Node, constant, constant_value, new_input, outputs_of
 from ..ir.ports import Carry, LoopSpec, MitMot, Seq, State, Trace, row_of
 from ..ir.respecialise import settled
-from ..ops.algebra import broadcast_to, concatenate, dims_of, incremented, is_zero, rows, sub, terms_of, total
+from ..ops.algebra import broadcast_to, concatenate, dims_of, expand, incremented, is_zero, rows, sub, terms_of, total
 from ..ops.control import inlined, with_bodies
+from ..ops.indexing import INDEX
 from ..ops.runtime_attributes import HOLE
 from .masks import Cotangent, Reverse
 
@@ -40,7 +41,7 @@ def without_mit_mots(outputs: Sequence[Node], keep: Collection[Node] = ()) -> tu
             if len(node.types) == 1:
                 done[node] = loops[node].result(0)
             continue
-        replacement = _of_loop(node, loops)
+        replacement = _of_loop(node, loops) or _of_one_row(node, inputs)
         done[node] = replacement or (node if inputs == node.inputs else node.op.rebuild(node, inputs))
     return tuple(done[node] for node in outputs)
 
@@ -79,6 +80,12 @@ def _of_loop(node: Node, loops: dict[Node, _Plain]) -> Node | None:
     if loop not in loops or not _starts_behind(node, loop_spec(loop).n_steps):
         return None
     return loops[loop].tail(index) if index < len(loops[loop].parts) else None
+
+
+def _of_one_row(node: Node, inputs: Sequence[Node]) -> Node | None:
+    """The row that alone is in the operand whose row 0 is read; None for any other node."""
+    is_first = node.op is INDEX and node.attr("spec") == (0,) and inputs[0].op is INDEX and len(inputs[0].inputs) == 1
+    return inputs[0].inputs[0] if is_first and inputs[0] is expand(inputs[0].inputs[0], (0,)) else None
 
 
 def _starts_behind(node: Node, n_steps: Node) -> bool:
@@ -195,8 +202,7 @@ class _Plain:
         """The rows of a port that later steps would have read."""
         if isinstance(port, Carry):
             place = len(self.old.states) + len(self.states) + len(self.old.traces) + len(self.now) + len(self.old.carries)
-            last = self.results[place + self.carries.index(port)]
-            return broadcast_to(last, (1, *dims_of(last)))
+            return expand(self.results[place + self.carries.index(port)], (0,))
         newest = rows(self.results[len(self.old.states) + self.states.index(port)], -port.depth)
         return rows(concatenate([port.initial, newest]), -port.depth)  # a loop of fewer steps leaves initial rows
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ..ir.node import Node, constant
 from ..ir.ports import LoopSpec, State
 from ..ops.algebra import call, is_float, zeros_like
+from .cotangent_rows import split_last
 
 
 @dataclass
@@ -34,10 +35,16 @@ class Recurrence:
 def with_untouched(
     spec: LoopSpec, cotangents: Sequence[Node | None], results: Sequence[Node | None], needed: Collection[int]
 ) -> list[Node | None]:
-    """`results` with cotangents of shared variables that have none: a loop of no steps hands on the cotangent of their last value."""
+    """`results` with cotangents of states and shared variables that have none: a loop of no steps hands on that of their last value."""
     result = list(results)
-    _, _, carries, _ = spec.outer_places()
-    for place, carry, last in zip(carries, spec.carries, cotangents[len(cotangents) - len(spec.carries) :], strict=True):
-        if result[place] is None and last is not None and place in needed and not spec.has_step and is_float(carry.shared.type):
-            result[place] = call("where", call("equal", spec.n_steps, constant(0, "int64")), last, zeros_like(carry.shared))
+    if spec.has_step:
+        return result
+    _, states, carries, _ = spec.outer_places()
+    of_states = [None if rows is None else split_last(rows)[1] for rows in cotangents[: len(spec.states)]]
+    lasts = [*of_states, *cotangents[len(cotangents) - len(spec.carries) :]]
+    for place, last in zip([*states, *carries], lasts, strict=True):
+        initial = spec.outer_inputs()[place]
+        is_alike = last is not None and last.type.rank == initial.type.rank
+        if result[place] is None and is_alike and last is not None and place in needed and is_float(initial.type):
+            result[place] = call("where", call("equal", spec.n_steps, constant(0, "int64")), last, zeros_like(initial))
     return result

@@ -9,10 +9,11 @@ from ..ir.inner_graphs import all_nodes, bodies
 from ..ir.loop_node import SCAN, loop_spec
 from ..ir.node import ITEM, Node, new_input
 from ..ir.ports import LoopSpec
-from ..ops.algebra import is_float
+from ..ops.algebra import incremented, is_float, zeros_like
 from ..ops.card import Card
 from ..ops.control import CUSTOM_VJP, IF_ELSE, PY_CALL, branches, graph_of, rule_of
 from ..ops.gradient_identities import DISCONNECTED, ZERO_GRAD
+from ..ops.last_state import LAST_STATE, is_own_state
 from ..ops.random import REJECTED
 from .masks import Cotangent, accumulated, scalar_mask
 from .mit_mots import without_mit_mots
@@ -65,9 +66,18 @@ def pulled_back(
         if node.op is ITEM:
             index = node.number("index")
             several.setdefault(node.inputs[0], {})[index] = cotangent
+        elif node.op is LAST_STATE and node.inputs[1] in active - sources and is_own_state(node):
+            terms.setdefault(node.inputs[1], []).append(_of_last_row(node, cotangent))
         elif node not in constants:
             _pull(node, [cotangent], active, terms)
     return [done.get(node) for node in wrt]
+
+
+def _of_last_row(node: Node, cotangent: Cotangent) -> Cotangent:
+    """The cotangent of a loop's result from that of its state after the last step. The rule of the loop takes it apart (`split_last`), and
+    gives it to the initial value where there was no step."""
+    one = cotangent.applied()
+    return Cotangent(incremented(zeros_like(node.inputs[1]), one.value, (-1,)), None, one.hides)
 
 
 def reaching(order: Sequence[Node], wrt: Collection[Node], constants: Collection[Node] = ()) -> set[Node]:

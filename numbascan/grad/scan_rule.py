@@ -411,7 +411,8 @@ class _Backward:
         for place, (k, one) in zip(self._initials(), enumerate(self.recurrences), strict=True):
             if place in self.needed and k in self.above:
                 buffer = buffers[self.buffer_of[k]] if k in self.buffer_of else self._buffer(one)
-                result[place] = self._initial_cotangent(one, flip(rows(buffer, self.steps)))
+                tail = rows(buffer, self.steps)
+                result[place] = self._initial_cotangent(one, tail if one.depth == 1 else flip(tail))
         for place, port in zip(non_seqs, self.spec.non_seqs, strict=True):
             result[place] = self._sum(port, traced, sums)
         return result

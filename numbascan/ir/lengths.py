@@ -217,7 +217,7 @@ class Facts:
             return next((facts.definitions[index.name] for facts in self._outwards() if index.name in facts.definitions), atom(index))
         if not isinstance(index, Apply) or index.dtype != "int64":
             return atom(index)
-        if index.template is CHOICE_BETWEEN:
+        if index.template == CHOICE_BETWEEN:
             condition, yes, no = index.args
             assert isinstance(condition, Expr)
             holds = self.decided(condition)

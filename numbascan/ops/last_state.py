@@ -76,15 +76,21 @@ LAST_STATE = register(
 def last_state(initial: Node, result: Node) -> Node:
     """The state with rows `result`, after the last step. initial: its value before the loop, used if the loop does not tell it."""
     state = _state_of(result)
-    own = state is not None and state.depth == 1 and not state.has_axis
-    return apply(LAST_STATE, state.initial if state is not None and own else initial, result)
+    return apply(LAST_STATE, initial if state is None else state.initial, result)
+
+
+def is_own_state(node: Node) -> bool:
+    """Is a LAST_STATE that of a loop's own state, with the initial value that the loop starts from?"""
+    state = _state_of(node.inputs[1])
+    return state is not None and state.initial is node.inputs[0]
 
 
 def _state_of(result: Node) -> State | None:
-    """The state that has a node as its rows; None for other nodes."""
+    """The state of one row that has a node as its rows; None for other nodes."""
     loop, index = (result.inputs[0], result.number("index")) if result.op is ITEM else (result, 0)
     if loop.op is not SCAN:
         return None
     spec = loop_spec(loop)
     k = index - len(spec.mit_mots)
-    return spec.states[k] if 0 <= k < len(spec.states) else None
+    state = spec.states[k] if 0 <= k < len(spec.states) else None
+    return None if state is None or state.depth > 1 or state.has_axis else state

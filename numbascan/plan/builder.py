@@ -186,6 +186,8 @@ class Builder:
             if isinstance(number, int | Name | Length):
                 return Literal("int64", number) if isinstance(number, int) else number
             value = number
+        elif value.dtype == "bool" and (holds := self.decided(value)) is not None:
+            return Literal("bool", holds)
         asked = self._where_asked(value)
         local = self.held(asked) if self._is_lasting(asked) else None
         return local if isinstance(local, Name) else self._new_local(hint, value)

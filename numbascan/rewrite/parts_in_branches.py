@@ -22,7 +22,7 @@ from collections.abc import Callable, Collection, Sequence, Set
 from ..ir.graph import Graph, close, dependents, substitute, toposort, users
 from ..ir.inner_graphs import all_nodes
 from ..ir.loop_node import loop_spec
-from ..ir.node import ITEM, Node, named, outputs_of
+from ..ir.node import ARG, INPUT, ITEM, Node, named, outputs_of
 from ..ops.card import Card
 from ..ops.control import IF_ELSE, branches, if_else
 from ..ops.indexing import INC_SUBTENSOR, SET_SUBTENSOR
@@ -72,9 +72,11 @@ def _with_choices(outputs: Sequence[Node], made: Results) -> tuple[Node, ...]:
 
 
 def _chosen(node: Node, operands: Sequence[Node], sides: Sequence[Sequence[Node]], inner: Change) -> tuple[Node, ...]:
-    """`node`'s choice between the values in `sides`, which depend on `operands`. `inner` rewrites its branches."""
-    read = set(toposort([*sides[0], *sides[1]], stop=operands))
-    used = [one for one in operands if one in read]
+    """`node`'s choice between the values in `sides`, which depend on `operands`, and on lengths of what these are made of. `inner`
+    rewrites its branches."""
+    read = dict.fromkeys(toposort([*sides[0], *sides[1]], stop=operands))
+    measured = [one for one in read if one.op in (ARG, INPUT) and one not in operands]
+    used = [one for one in (*operands, *measured) if one in read]
     then, otherwise = (close(used, side) for side in sides)
     one = if_else(node.inputs[0], used, Graph(then.inputs, inner(then.outputs)), Graph(otherwise.inputs, inner(otherwise.outputs)))
     named(one, node.name).origin = one.origin or node.origin

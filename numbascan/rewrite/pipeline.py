@@ -24,6 +24,7 @@ from .push_out_output import push_out_output
 from .push_out_seq import push_out_seq
 from .read_parts import read_parts
 from .remove_unused import remove_unused
+from .start_sums import start_sums
 from .sum_in_loop import sum_in_loop
 
 Pass = Callable[[Sequence[Node]], tuple[Node, ...]]
@@ -41,6 +42,7 @@ PASSES: tuple[Pass, ...] = (
     push_out_non_seq,
     push_out_seq,
     sum_in_loop,
+    start_sums,
     push_out_dot,
     push_out_output,
     remove_unused,

@@ -64,6 +64,7 @@ from .truth import either, negation, truth
 
 ENOUGH_KNOWN = 64  # passes in a row that were Python's own, behind which passes run without a trial
 UNROLLED = 16  # passes that are unrolled: a scan has a cost of its own
+MOST_ASKED = 1000  # nodes that they may ask for together: each line of a kernel takes milliseconds to compile
 MOST_WRITTEN_OUT = 4096  # passes that are unrolled where the loop cannot be a scan
 ATTEMPTS = 12  # traces of a body until its states are settled
 _NO_SCAN = (TypeError, ValueError, LookupError, TracerError, AttributeError, NameError, NotImplementedError, RecursionError)
@@ -83,7 +84,7 @@ def for_each(items: Any, body: Part, names: Sequence[str], exits: Sequence[str])
     rows = rows_of(items)
     if rows is not None and not isinstance(rows.length, int):
         loop.rolled(rows)
-    elif rows is None or rows.length <= UNROLLED or not CAPTURE.home:
+    elif rows is None or rows.length < 2 or not CAPTURE.home:
         loop.one_by_one(iter(items if rows is None else rows))
     else:
         loop.tried(rows)
@@ -157,9 +158,9 @@ class _Loop:
         chosen_in(over, None, rest, self.cells)
 
     def tried(self, rows: Rows) -> None:
-        """Runs a long loop of known length in trial passes: the first that computes something traced becomes a scan, with all that follow.
+        """Runs a loop of known length in trial passes: the first that computes something traced becomes a scan, with all that follow.
 
-        It is unrolled instead if it cannot be taken back, or if few passes are left.
+        It is unrolled instead if it cannot be taken back, or if few passes are left that do little.
         """
         n_known = 0
         for k in range(rows.length):
@@ -176,8 +177,9 @@ class _Loop:
                     noted.undo(self.cells, before)
                     raise
             over = self.is_over()
-            is_known = over is True or (over is False and n_asked() == mark)
-            if not is_known and rows.length - k > UNROLLED and not self._has_to_stay(noted, rows.length - k):
+            asked = n_asked() - mark
+            is_known = over is True or (over is False and not asked)
+            if not is_known and _is_long(rows.length - k, asked) and not self._has_to_stay(noted, rows.length - k):
                 noted.undo(self.cells, before)
                 for take_back in taken_back:
                     take_back()
@@ -188,6 +190,9 @@ class _Loop:
                 return
             if over is not False:
                 self._under_choice(over, iter(rows.after(k + 1)))
+                return
+            if rows.length - k <= UNROLLED:
+                self.one_by_one(iter(rows.after(k + 1)))
                 return
             n_known = n_known + 1 if is_known else 0
 
@@ -251,6 +256,11 @@ class _Loop:
     def while_rolled(self, test: Callable[[], Any], first: Any) -> None:
         """Runs the loop as a scan that goes on while the condition holds. first: the condition before the loop, if it was asked already."""
         _Scan(self, None, test, first).run(self.is_over())
+
+
+def _is_long(n_left: int, asked: int) -> bool:
+    """True if a loop is better a scan than unrolled. asked: the nodes that a pass has asked for."""
+    return n_left > UNROLLED or n_left * asked > MOST_ASKED
 
 
 class _Again(BaseException):

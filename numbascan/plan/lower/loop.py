@@ -34,7 +34,7 @@ from ...ops.thinned import THINNED
 from ...types import TensorType
 from ..builder import Indices
 from ..casts import cast
-from ..storage.inplace import Updates, updated_in_place
+from ..storage.inplace import Updates, states_of, updated_in_place
 from ..storage.placement import Placement, is_rotated, is_short_in_memory, is_small
 from ..storage.save_mem import (
     MOST_ROWS,
@@ -174,7 +174,7 @@ class _Loop:
         """
         spec = self.spec
         names = iter(messages.result_names(spec))
-        carries = [State(carry.shared, (-1,), (carry.read,), carry.write) for carry in spec.carries]
+        carries = states_of(spec)[len(spec.states) :]
         ports: list[State | Trace] = [*spec.states, *spec.traces, *carries]
         results = [LoopResult(k, port.write, next(names), self.requests[k]) for k, port in enumerate(ports)]
         for result in results[len(results) - len(carries) :]:

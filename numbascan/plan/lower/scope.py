@@ -6,8 +6,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any  # noqa: TID251 - a card's attributes are of any type
 
+import numpy as np
+
 from ...ir.graph import toposort, users
-from ...ir.loops import Apply, Expr, Index, Literal, Template, names_in
+from ...ir.loops import Apply, Expr, Index, Literal, Template, add, mul, names_in
 from ...ir.names import verbatim
 from ...ir.node import CONSTANT, ITEM, Node, constant_value
 from ...ops.card import Card
@@ -17,10 +19,10 @@ from ..builder import Builder, Indices
 from ..casts import cast
 from ..storage.arguments import KernelArguments
 from ..storage.placement import Placement, is_small, placements
-from ..storage.save_mem import STATE_BEHIND, is_loop_rows
+from ..storage.save_mem import STATE_BEHIND, is_last_value, is_loop_rows
 from ..storage.states import Destination, NextRow, ResultRows
 from ..storage.stores import is_there, replaces_part, store
-from ..storage.tensor_values import InLocals, InMemory, Value, indices_of
+from ..storage.tensor_values import Computed, InLocals, InMemory, Value, indices_of
 from ..target import Target
 
 FIXED_LIMIT = 8  # elements of a constant array that stand in the text; a larger one is an argument
@@ -116,7 +118,7 @@ class Scope:
         array = constant_value(node)
         assert array is not None
         if array.size > FIXED_LIMIT:
-            return self.context.arguments.constant(node)
+            return _counted_out(node, array) or self.context.arguments.constant(node)
         elements: dict[tuple[int, ...], Expr] = {index: Literal(node.type.dtype, array[index].item()) for index in indices_of(array.shape)}
         return InLocals(node.type, tuple(array.shape), elements, self.builder, self.builder.root, node.name or "fixed")
 
@@ -153,6 +155,8 @@ class Scope:
         is_own = isinstance(before.op, Card) and not isinstance(before.op.lower, View) and not is_loop_rows(before)
         if before.op is STATE_BEHIND:  # the loop has ended, and nobody asks it for other rows of this state
             is_own = self.reads(before.inputs[0]) == 1
+        elif is_last_value(before):
+            is_own = True
         if not is_own or before in self.targets or self.reads(before) > 1 or not isinstance(value, InMemory):
             return None
         return value if value.array in self.builder.shapes and not value.lead and value.offset == 0 else None
@@ -241,6 +245,19 @@ class NodeOperands:
 
     def stretches(self, dim: Index, extent: Index) -> bool:
         return self.scope.builder.stretches(dim, extent)
+
+
+def _counted_out(node: Node, array: np.ndarray) -> Computed | None:
+    """Evenly spaced integers as what they are: computing one costs no more than loading it, and its bounds are known. None for others."""
+    if array.dtype != np.int64 or array.ndim != 1 or len(set(np.diff(array).tolist())) > 1:
+        return None
+    first, step = int(array[0]), int(array[1]) - int(array[0])
+    return Computed(node.type, array.shape, lambda index: as_int64(add(mul(index[0], step), first)))
+
+
+def as_int64(number: Index) -> Expr:
+    """An index as an expression."""
+    return Literal("int64", number) if isinstance(number, int) else number
 
 
 def is_made_in_place(write: Node) -> bool:

@@ -65,8 +65,13 @@ class Updates:
 
 def updated_in_place(spec: LoopSpec, candidates: Set[Node], target: Target) -> Updates:
     """The updates that may be made in place, among the `candidates`: new rows whose old rows nobody keeps."""
-    ports = [*spec.states, *(State(carry.shared, (-1,), (carry.read,), carry.write) for carry in spec.carries)]
-    return _updated([port for port in ports if port.write in candidates and port.taps == (-1,)], spec.inner_outputs(), target)
+    ports = [port for port in states_of(spec) if port.write in candidates and port.taps == (-1,)]
+    return _updated(ports, spec.inner_outputs(), target)
+
+
+def states_of(spec: LoopSpec) -> list[State]:
+    """The states of a loop, then its shared variables as states."""
+    return [*spec.states, *(State(carry.shared, (-1,), (carry.read,), carry.write) for carry in spec.carries)]
 
 
 def updated_in_branch(graph: Graph, k: int, target: Target) -> Updates:
@@ -243,9 +248,9 @@ def updated_operand(part: Node, target: Target) -> Node | None:
         sides = [(graph, updated_in_branch(graph, k, target)) for graph in branches(part)]
         return before if all(graph.outputs[0] is graph.inputs[k] or graph.outputs[0] in side.rows for graph, side in sides) else None
     spec = loop_spec(made_with(part)[0])
-    candidates = {state.write for state in spec.states if not is_rotated(state, target)}
-    rows = updated_in_place(spec, candidates, target).rows
-    return before if any(state.initial is before and state.write in rows for state in spec.states) else None
+    ports = states_of(spec)
+    rows = updated_in_place(spec, {port.write for port in ports if not is_rotated(port, target)}, target).rows
+    return before if any(port.initial is before and port.write in rows for port in ports) else None
 
 
 def _array_before(part: Node) -> Node | None:
@@ -271,16 +276,24 @@ def _argument_before(graph: Graph) -> int | None:
 
 def _last_state(part: Node) -> State | None:
     """The state of a loop whose last row, or value after the last step, is `part`; None unless its one tap is -1."""
-    if part.op is not STATE_BEHIND and (part.op is not INDEX or part.attr("spec") != (-1,)):
+    loop, *between = made_with(part)
+    if loop.op is not SCAN:
         return None
-    loop, result = made_with(part)[0], part.inputs[0]
-    states = loop_spec(loop).states if loop.op is SCAN else ()
-    position = result.attr("index") if result.op is ITEM else 0
-    return next((state for k, state in enumerate(states) if k == position and state.taps == (-1,) and not state.has_axis), None)
+    spec = loop_spec(loop)
+    position = next((one.number("index") for one in between if one.op is ITEM), 0)
+    if part.op in (SCAN, ITEM):  # a shared variable's last value
+        k = position - len(spec.states) - len(spec.traces)
+        return states_of(spec)[len(spec.states) + k] if k >= 0 else None
+    if part.op is INDEX and part.attr("spec") != (-1,):
+        return None
+    state = spec.states[position] if position < len(spec.states) else None
+    return None if state is None or state.taps != (-1,) or state.has_axis else state
 
 
 def made_with(part: Node) -> list[Node]:
     """The nodes that are made together with a part: for the last row of a loop, the loop and its result come first."""
+    if part.op is ITEM and part.inputs[0].op is SCAN:
+        return [part.inputs[0], part]
     if part.op not in (INDEX, STATE_BEHIND):
         return [part]
     result = part.inputs[0]

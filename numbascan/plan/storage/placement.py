@@ -137,9 +137,7 @@ def _is_read_singly(node: Node, readers_of: Mapping[Node, Sequence[Node]], final
     return all(
         _is_read_singly_inside(node, one)
         if one.op in (SCAN, IF_ELSE)
-        else _is_one_of(one)
-        or (_is_view(one) and one not in final and bool(readers_of[one]) and all(map(_is_one_of, readers_of[one])))
-        or _is_counted_out(one, readers_of, final)
+        else _is_one_of(one) or (_is_view(one) and _is_read_singly(one, readers_of, final)) or _is_counted_out(one, readers_of, final)
         for one in readers
     )
 

@@ -220,6 +220,14 @@ def is_loop_rows(node: Node) -> bool:
     return node.op is STATE_BEHIND or is_history(node) or is_thinned(node) or (is_row_read(node) and _is_loop_result(node.inputs[0]))
 
 
+def is_last_value(node: Node) -> bool:
+    """True if the node is what a loop leaves of a shared variable."""
+    if not _is_loop_result(node):
+        return False
+    loop, index = (node.inputs[0], node.number("index")) if node.op is ITEM else (node, 0)
+    return index >= len(loop.types) - len(loop_spec(loop).carries)
+
+
 def may_end_early(node: Node) -> bool:
     """True if `until` decides the number of rows of a loop's result (or of some of its rows)."""
     if node.op is INDEX and is_history(node.inputs[0]):  # rows of an earlier tap
