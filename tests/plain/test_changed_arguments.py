@@ -117,3 +117,68 @@ def test_generators_beside_what_is_changed() -> None:
 
     with pytest.raises(ValueError, match=r"argument p holds \(dict: p_k\)"):
         ns.jit(f, mode="python")({"k": 1.0}, np.random.default_rng(0))
+
+
+# a trace that is begun again ------------------------------------------------------------------------------------------
+
+
+def _element_then_table(x: Any, k: Any) -> Any:
+    x[k] += 1
+    m = np.ones(4)
+    m[k] = x[k]
+    return m
+
+
+def _positions_then_table(x: Any, k: Any) -> Any:
+    x[[0, 1]] = x[[1, 0]]
+    m = np.zeros(6)
+    m[k] = x[0]
+    return m
+
+
+def _view_then_table(x: Any, k: Any) -> Any:
+    x[1:][::2] *= 3
+    m = np.zeros(2)
+    m[k] = x.sum()
+    return m
+
+
+def _leapfrog(x: Any, k: Any) -> Any:
+    v, energy = np.ones(len(x)), np.zeros(5)
+    for s in range(5):
+        v -= 0.1 * x
+        x += 0.1 * v
+        energy[s] = x @ x
+    return energy
+
+
+@pytest.mark.parametrize("n", [4, 20])
+@pytest.mark.parametrize("f", [_element_then_table, _positions_then_table, _view_then_table, _leapfrog])
+def test_an_argument_is_written_once_though_the_trace_is_begun_again(f: Callable[..., Any], n: int) -> None:
+    """A traced value in an array that NumPy has made begins the trace anew, with arguments as they were."""
+    x, same = np.arange(float(n)), np.arange(float(n))
+    np.testing.assert_allclose(ns.jit(f)(x, 1), f(same, 1))
+    np.testing.assert_allclose(x, same)
+
+
+def test_a_nest_of_arrays_and_a_step_are_written_once_though_the_trace_is_begun_again() -> None:
+    def of_nest(p: dict[str, Any], k: Any) -> Any:
+        p["a"][0] += 1
+        part = p["a"][1:]
+        part *= 2
+        m = np.zeros(3)
+        m[k] = p["a"][0]
+        return m
+
+    p, same = {"a": np.arange(3.0)}, {"a": np.arange(3.0)}
+    np.testing.assert_allclose(ns.jit(of_nest)(p, 1), of_nest(same, 1))
+    np.testing.assert_allclose(p["a"], same["a"])
+
+    def step(u: Any, s: Any) -> Any:
+        s[0] += 1
+        m = np.zeros(3)
+        m[u] = s[0]
+        return s + m
+
+    rows = ns.scan(step, np.array([0, 1, 2]), np.zeros(3), return_updates=False)
+    np.testing.assert_allclose(rows, [[2, 0, 0], [3, 3, 0], [4, 3, 4]])

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..tracing import KEPT
+from ..tree import flattened
 from ..variable import CAPTURE, HOOKS, Variable, at_line
 from .cells import Cells, GlobalVariable, Part, keeping_all
 from .witness import Record, Witness
@@ -183,8 +184,14 @@ def _keep(roots: tuple[Any, ...]) -> Callable[[], None]:
     That raises Stuck, a TypeError, where it cannot.
     """
     witness = Witness((), roots)
+    _, *given = roots
+    reached = [*(leaf for leaf in flattened(given)[0] if isinstance(leaf, Variable)), *witness.held()]
+    arrays = [(array, array.node) for one in reached for array in _with_bases(one)]
 
     def take_back() -> None:
+        for array, node in arrays:
+            if array.cell[0] is not node:
+                array._hold(node)
         for record in witness.changes():
             record.give_back()
             if not record.is_same():
@@ -194,6 +201,14 @@ def _keep(roots: tuple[Any, ...]) -> Callable[[], None]:
                 )
 
     return take_back
+
+
+def _with_bases(array: Variable) -> Iterator[Variable]:
+    """An array, the array that it is a view of, and so on: the last is what a write changes."""
+    yield array
+    while array.view_of is not None:
+        array = array.view_of.base
+        yield array
 
 
 KEPT.append(_keep)
