@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -373,3 +374,56 @@ def alone(x: Any) -> None:
 def test_what_compiled_code_cannot_raise_is_refused_while_tracing(f: Any) -> None:
     with pytest.raises(TracerBoolError, match="only the run decides"):
         ns.jit(f, mode="python")(1.0)
+
+
+# errors of arithmetic that a `try` waits for ---------------------------------------------------------------------------
+
+
+def _log_or(a: Any) -> Any:
+    try:
+        return math.log(a)
+    except ValueError:
+        return -99.0
+
+
+def _quotient_or(a: Any, b: Any) -> Any:
+    try:
+        y = a // b
+    except (KeyError, ZeroDivisionError):
+        y = -99
+    return y
+
+
+def _updated_or(a: Any, b: Any) -> Any:
+    y = a
+    try:
+        y /= b
+    except Exception:
+        y = 0.0
+    return y
+
+
+@pytest.mark.parametrize(("f", "args"), [(_log_or, (0.5,)), (_quotient_or, (5, 2)), (_updated_or, (1.0, 2.0))])
+def test_an_error_of_a_number_that_a_try_waits_for_is_refused(f: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    with pytest.raises(ns.TracerBoolError, match=r"a `try` waits for an error of a number that only the run knows .*ask before"):
+        ns.jit(f)(*args)
+
+
+def test_a_try_that_waits_for_something_else_or_for_known_numbers_is_python_s() -> None:
+    def f(x: Any, table: Any) -> Any:
+        try:
+            y = x / table["scale"]  # an array gives inf, in Python as well
+        except (KeyError, ZeroDivisionError):
+            y = x
+        try:
+            z = math.sqrt(-1.0)
+        except ValueError:
+            z = 2.0
+        try:
+            return y[0] / y[1] + z
+        except KeyError:
+            return y
+
+    x = np.array([1.0, 2.0])
+    for table in ({}, {"scale": 4.0}):
+        assert ns.jit(lambda x: f(x, table))(x) == f(x, table)  # noqa: B023 - called at once

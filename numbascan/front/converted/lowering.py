@@ -20,6 +20,7 @@ Not handled, and left as it is:
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -427,6 +428,8 @@ class _Lowering:
 
     def _try(self, node: ast.Try) -> list[ast.stmt]:
         before, self.is_tried = self.is_tried, self.is_tried or bool(node.handlers)
+        if any(_catches_arithmetic(handler.type) for handler in node.handlers):
+            node.body = [statement for one in node.body for statement in _MayFail().lines(one)]
         body = self.block(node.body)
         orelse = self.block(node.orelse)
         if node.orelse and _jumps(node.body, _ALL):
@@ -697,6 +700,49 @@ def _is_simple(node: ast.ListComp | ast.GeneratorExp) -> bool:
     )
     frames = (one for one in ast.walk(node) if isinstance(one, ast.Name) and one.id in _UNTOUCHED)
     return is_plain and not _has_walrus(node) and not any(frames)
+
+
+class _MayFail(ast.NodeTransformer):
+    """Passes what fails for some numbers, but only in Python, through a function that refuses traced numbers."""
+
+    def lines(self, node: ast.stmt) -> list[ast.stmt]:
+        """The statements that stand for one."""
+        found = self.visit(node)
+        return found if isinstance(found, list) else [found]
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        return _at(_call("may_fail", node), node) if isinstance(node.op, _DIVISIONS) else node
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
+        self.generic_visit(node)
+        if not isinstance(node.op, _DIVISIONS) or not isinstance(node.target, ast.Name):
+            return node
+        return [node, _at(ast.Expr(_call("may_fail", _load(node.target.id))), node)]
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        function = node.func
+        is_of_math = isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id == "math"
+        is_number = isinstance(function, ast.Name) and function.id in _FAILING
+        return _at(_call("may_fail", node), node) if is_of_math or is_number else node
+
+    def _whole(self, node: ast.AST) -> ast.AST:
+        return node
+
+    visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = visit_Lambda = _whole
+
+
+_DIVISIONS = (ast.Div, ast.FloorDiv, ast.Mod)
+_FAILING = frozenset(("divmod", "pow", *(name for name in vars(math) if not name.startswith("_"))))
+_ARITHMETIC = ("ArithmeticError", "ZeroDivisionError", "OverflowError", "FloatingPointError", "ValueError", "Exception", "BaseException")
+
+
+def _catches_arithmetic(kind: ast.expr | None) -> bool:
+    """Whether an `except` catches what arithmetic of Python's numbers raises."""
+    if isinstance(kind, ast.Tuple):
+        return any(map(_catches_arithmetic, kind.elts))
+    return kind is None or (isinstance(kind, ast.Name) and kind.id in _ARITHMETIC)
 
 
 class _Methods(ast.NodeTransformer):

@@ -33,7 +33,7 @@ from .stores import (
     update_item,
 )
 from .text import text
-from .truth import either, negation, plain
+from .truth import either, may_fail, negation, plain
 
 
 def rows(items: Any) -> Any:
@@ -78,6 +78,7 @@ vars(runtime).update(
     keys=keys,
     listed=listed,
     made=made,
+    may_fail=may_fail,
     negation=negation,
     of_class=of_class,
     one_of=one_of,

@@ -59,6 +59,16 @@ def plain(condition: Any) -> bool:
     return known
 
 
+def may_fail(value: Any) -> Any:
+    """A result for which a `try` waits for an error. TracerBoolError for a number that only the run knows: none would come."""
+    if isinstance(value, Variable) and not value.ndim and constant_value(value.node) is None:
+        raise TracerBoolError(
+            f"a `try` waits for an error of a number that only the run knows ({value.type}){at_line()}, where the run gives inf, nan or "
+            "0; take it out of the `try`, and ask before: `y = 0.0 if b == 0 else a / b`"
+        )
+    return value
+
+
 def negation(value: Any) -> Any:
     """`not value`."""
     known = truth(value)
