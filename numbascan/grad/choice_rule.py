@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from ..ir.graph import Graph, close, substitute
+from ..ir.graph import Graph, close, substitute, toposort
 from ..ir.node import Node, new_input
-from ..ops.algebra import zeros_like
+from ..ops.algebra import dims_of, zeros_like
 from ..ops.control import branches, if_else_outputs
+from ..ops.dims import DIM
 from .masks import Cotangent, Reverse
 
 Forward = Callable[[Sequence[Node], Sequence[Node], Sequence[Node | None]], list[Node | None]]
@@ -35,13 +36,45 @@ def choice_cotangents(
     there = [place for place, pair in enumerate(zip(*of_branches, strict=True)) if any(value is not None for value in pair)]
     if not there:
         return result
-    graphs = [
-        close((*inputs, *above), [values_of[place] or zeros_like(inputs[places[place]]) for place in there])
-        for values_of, (inputs, above) in zip(of_branches, inner, strict=True)
+    sides = [
+        [values_of[place] or zeros_like(inputs[places[place]]) for place in there]
+        for values_of, (inputs, _) in zip(of_branches, inner, strict=True)
     ]
-    for place, value in zip(there, if_else_outputs(condition, (*operands, *values), *graphs), strict=True):
+    handed, sides, inner = _with_lengths(operands, sides, inner)
+    graphs = [close((*inputs, *above), side) for side, (inputs, above) in zip(sides, inner, strict=True)]
+    for place, value in zip(there, if_else_outputs(condition, (*handed, *values), *graphs), strict=True):
         result[1 + places[place]] = Cotangent(value, None, True)
     return result
+
+
+_Inner = list[tuple[list[Node], list[Node]]]  # of each branch, what stands for the operands, and for the cotangents of the results
+
+
+def _with_lengths(operands: Sequence[Node], sides: list[list[Node]], inner: _Inner) -> tuple[list[Node], list[list[Node]], _Inner]:
+    """The operands that the sides read, with lengths in place of those that they only measure. So no loop keeps rows of these."""
+    measured = [
+        [node for node in toposort(side) if node.op is DIM and node.inputs[0] in inputs]
+        for side, (inputs, _) in zip(sides, inner, strict=True)
+    ]
+    handed: list[Node] = []
+    kept: list[list[Node]] = [[] for _ in sides]
+    for k, operand in enumerate(operands):
+        if any(inputs[k] in toposort(side, stop=dims) for side, dims, (inputs, _) in zip(sides, measured, inner, strict=True)):
+            handed.append(operand)
+            for one, (inputs, _) in zip(kept, inner, strict=True):
+                one.append(inputs[k])
+            continue
+        for axis, length in enumerate(dims_of(operand)):
+            lengths = [
+                [dim for dim in dims if dim.inputs[0] is inputs[k] and dim.number("axis") == axis]
+                for dims, (inputs, _) in zip(measured, inner, strict=True)
+            ]
+            if any(lengths):
+                handed.append(length)
+                for branch, (one, dims) in enumerate(zip(kept, lengths, strict=True)):
+                    one.append(new_input(length.type))
+                    sides[branch] = list(substitute(sides[branch], dict.fromkeys(dims, one[-1])))
+    return handed, sides, [(one, above) for one, (_, above) in zip(kept, inner, strict=True)]
 
 
 def choice_tangents(node: Node, tangents: Sequence[Node | None], forward: Forward) -> list[Node | None]:

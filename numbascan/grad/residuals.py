@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from ..ir.graph import toposort
-from ..ir.loop_node import SCAN
+from ..ir.loop_node import SCAN, loop_spec
 from ..ir.node import CONSTANT, ITEM, Node
+from ..ops.algebra import is_zero
 from ..ops.card import Card
 from ..ops.contract import multiplications
 from ..ops.dims import DIM
@@ -35,16 +36,16 @@ def residuals(
     return values
 
 
-def rows_of_loops(backward: Sequence[Node], inputs: Collection[Node]) -> list[Node]:
+def rows_of_loops(backward: Sequence[Node], inputs: Collection[Node], which: Callable[[Node], bool]) -> list[Node]:
     """The results of loops in the forward step that the backward step reads: they need not run again. `inputs`: of the forward step.
 
-    For steps of which all have the same shapes, as blocks of lanes.
+    which: whether a result is kept; it must have one shape at all steps.
     """
     forward: set[Node] = set(inputs)
     for node in toposort(backward):
         if node.inputs and forward.issuperset(parent for parent in node.inputs if parent.op is not CONSTANT):
             forward.add(node)
-    results = set(filter(_is_of_loop, forward))
+    results = {node for node in forward if _is_of_loop(node) and which(node)}
     return [node for node in toposort(backward, stop=results) if node in results]
 
 
@@ -52,12 +53,23 @@ def _is_of_loop(node: Node) -> bool:
     return len(node.types) == 1 and (node.inputs[0] if node.op is ITEM else node).op is SCAN
 
 
+def is_less_than_its_table(rows: Node, fixed: Collection[Node]) -> bool:
+    """True if rows of a loop in the step are of lower rank than an array that the loop starts from, and that changes from step to step.
+
+    To run the loop again would take that array as it was before each step: for a loop that fills one row of a table, the whole table.
+    """
+    spec = loop_spec(rows.inputs[0] if rows.op is ITEM else rows)
+    starts = [*(state.initial for state in spec.states if not state.has_axis), *(carry.shared for carry in spec.carries)]
+    tables = [start for start in starts if start.type.rank > rows.type.rank and start not in fixed and not is_zero(start)]
+    return bool(tables) and has_one_shape(rows, fixed)
+
+
 def parts_of_rows(
     backward: Sequence[Node], forward: Sequence[Node], reads: Collection[Node], stop: Collection[Node], fixed: Collection[Node]
 ) -> list[Node]:
     """The parts of state rows that the backward step reads, where it reads only parts and lengths: no whole rows need be kept then.
 
-    A row whose length alone is read has no parts here: none of it is kept anyway.
+    Lengths are no parts here: no step changes them.
 
     backward: what it computes, down to `stop`, which is kept. reads: what stands for the rows in the forward step, `forward`.
     fixed: the inputs of the step that do not change.
@@ -72,8 +84,8 @@ def parts_of_rows(
         node
         for read, nodes in readers.items()
         if read not in backward and all(node.op is DIM or (node in known and _is_place(node, read, fixed)) for node in nodes)
-        if any(node.op is not DIM for node in nodes)
         for node in nodes
+        if node.op is not DIM
     }
     return [node for node in toposort(backward, stop=stop) if node in parts]
 

@@ -41,6 +41,7 @@ from ..ops.algebra import (
     zeros_like,
 )
 from ..ops.card import apply
+from ..ops.dims import DIM
 from ..ops.history import HISTORY
 from ..ops.random import REJECTED
 from ..ops.row_checks import is_window
@@ -52,8 +53,9 @@ from .mit_mots import buffered_cotangents
 from .product_order import in_cheap_order
 from .products import ProductTerm, factors_of, split_products
 from .read_back import reading_values
+from .read_rows import reading_rows
 from .recurrence import Recurrence, with_untouched
-from .residuals import parts_of_rows, residuals, rows_of_loops
+from .residuals import is_less_than_its_table, parts_of_rows, residuals, rows_of_loops
 from .reverse import drawn_writes, over_all_steps, reaching, refuse_drawn
 from .row_shapes import as_row
 from .rules import no_derivative
@@ -78,7 +80,7 @@ class _Backward:
     """The backward loop of one loop, in the making. `hide`: a cotangent of 0 stays 0 whatever slope it meets."""
 
     def __init__(self, spec: LoopSpec, cotangents: Sequence[Node | None], needed: set[int], reverse: Reverse, hide: bool) -> None:
-        self.spec = reading_values(spec.opened())
+        self.spec = reading_rows(reading_values(spec.opened()))
         self.needed, self.reverse, self.hide = needed, reverse, hide
         values = iter(cotangents)
         self.recurrences = [
@@ -97,6 +99,7 @@ class _Backward:
         self.sums: list[Carry] = []
         self.fixed = {port.read for port in self.spec.non_seqs}
         self.inside: dict[Node, Node] = {}  # what the backward step reads in place of a value of the forward step
+        self.lengths: dict[Node, Node] = {}  # of states, by what stands for them in the backward step
 
     # which values have cotangents -----------------------------------------------------------------------------------
 
@@ -166,7 +169,7 @@ class _Backward:
         # What the backward step reads is settled before anything is made of it: rows that states store anyway, then residuals. Products
         # are reordered with these as leaves, and only then is it known which other values it reads (`used`), which the ports below ask.
         self.stored = self._stored_writes(list(step.values()))
-        inner = rows_of_loops(list(step.values()), self.spec.inner_inputs()) if (IN_BLOCKS, True) in self.spec.notes else []
+        inner = rows_of_loops(list(step.values()), self.spec.inner_inputs(), self._is_kept)
         traced = residuals(list(step.values()), self._writes(), self.spec.inner_inputs(), [*self.stored, *inner], self.fixed)
         traced += inner
         step = dict(zip(step, in_cheap_order(step.values(), [*traced, *self.stored]), strict=True))
@@ -175,6 +178,7 @@ class _Backward:
         kept = {part: as_row(part, self.fixed) or (part, part) for part in parts}
         traced += [row for row, _ in kept.values()]
         step = dict(zip(step, substitute(list(step.values()), {part: again for part, (_, again) in kept.items()}), strict=True))
+        step = self._with_lengths(step, [*traced, *self.stored])
         self.used = set(toposort(step.values(), stop=[*traced, *self.stored]))
         self._forward(traced)
         self._recurrence_ports(step)
@@ -183,6 +187,27 @@ class _Backward:
         self._sum_ports(step)
         self._sources(traced)
         return self._results(step)
+
+    def _with_lengths(self, step: dict[Node, Node], stop: Collection[Node]) -> dict[Node, Node]:
+        """The step with the lengths of initial values, which no step changes, in place of those of states that are only measured."""
+        order = toposort(step.values(), stop=stop)
+        read = {parent for node in order for parent in node.inputs if node.op is not DIM and node not in stop} | set(step.values())
+        lengths: dict[Node, Node] = {}
+        for one in self.recurrences:
+            for node in order:
+                if node.op is DIM and node.inputs[0] in one.reads and read.isdisjoint(one.reads):
+                    lengths[node] = new_input(node.type)
+                    self.lengths[lengths[node]] = dims_of(one.initial)[node.number("axis") + one.has_axis]
+        if not lengths:
+            return step
+        kept = {node: new_input(node.type) for node in stop}  # what is kept is measured in the forward step
+        values = substitute(substitute(list(step.values()), kept), lengths)
+        return dict(zip(step, substitute(values, {stands_for: node for node, stands_for in kept.items()}), strict=True))
+
+    def _is_kept(self, rows: Node) -> bool:
+        """True for rows of an inner loop that is not run again: of blocks of lanes, whose steps all have the same shapes; of a row of a
+        table."""
+        return (IN_BLOCKS, True) in self.spec.notes or is_less_than_its_table(rows, self.fixed)
 
     def checkpointed(self, note: object) -> list[Node | None]:
         """The same, with few of the states stored."""
@@ -360,6 +385,7 @@ class _Backward:
                 inner = new_input(port.outer.type, port.outer.name)
                 self.inside[port.read] = inner
                 self.non_seqs.append(NonSeq(port.outer, inner))
+        self.non_seqs += [NonSeq(length, read) for read, length in self.lengths.items() if read in self.used]
 
     def _state_source(self, one: Recurrence) -> None:
         """The rows of a state: those that the step read, and the one that it wrote."""

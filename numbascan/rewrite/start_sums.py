@@ -2,7 +2,7 @@
 
     # total + inner(zeros, …)        # inner(total, …), where each step of `inner` adds something
 
-Gradients of nested loops in what both read are such sums. An inner step adds to one element of an array; to fill the array with zeros, and to
+Gradients of nested loops in what both read are such sums. An inner step adds to one element of an array; to fill that with zeros, and to
 add all of it, would take the time of as many steps as it has elements.
 
 Arithmetic: the order of the additions.
