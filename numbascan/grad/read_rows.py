@@ -1,11 +1,11 @@
-"""A step whose inner loops and choices read single rows of an array that changes from step to step, as its derivative sees it.
+"""A step whose inner loops and choices read single rows of an array, as its derivative sees it.
 
     # for k in range(j): total += table[i, k] * table[j, k]        # i_row, j_row = table[i:i+1], table[j:j+1]
     #                                                              # for k in range(j): total += i_row[0, k] * j_row[0, k]
 
-The backward step needs what these read, as it was before each step. That is a few rows then, not the whole table; and their cotangents are
-added to a few rows. A slice reads nothing that is not there: a loop without steps, or a branch that is not taken, may name a row that is
-none.
+The backward step needs what these read, as it was before each step. That is a few rows then, not the whole table; and cotangents are added
+to a few rows, also of an array that no step changes. A slice reads nothing that is not there: a loop without steps, or a branch that is
+not taken, may name a row that is none.
 
 Not handled: rows whose number the loop or the branch computes; arrays that it carries.
 """
@@ -20,7 +20,7 @@ from ..ir.loop_node import SCAN, loop_spec, scan_node
 from ..ir.node import CONSTANT, Node, constant, new_input, outputs_of
 from ..ir.ports import LoopSpec, NonSeq
 from ..ir.respecialise import settled
-from ..ops.algebra import add, call, cast, dims_of, indexed, where
+from ..ops.algebra import add, call, cast, dims_of, indexed, is_float, where
 from ..ops.card import apply
 from ..ops.control import IF_ELSE, branches, if_else_outputs
 from ..ops.dims import DIM
@@ -32,9 +32,10 @@ MOST_ROWS = 4  # that one loop or choice reads of an array
 
 
 def reading_rows(spec: LoopSpec) -> LoopSpec:
-    """The same loop, whose inner loops and choices are handed rows of the arrays that it carries, where they read nothing else of these."""
-    carried = {read for state in spec.states for read in state.reads} | {carry.read for carry in spec.carries}
-    tables = {read for read in carried if read.type.rank > 1}
+    """The same loop, whose inner loops and choices are handed rows of its arrays, where they read nothing else of these."""
+    reads = [read for state in spec.states for read in state.reads]
+    reads += [*(carry.read for carry in spec.carries), *(port.read for port in spec.non_seqs)]
+    tables = {read for read in reads if read.type.rank > 1 and is_float(read.type)}
     outputs = spec.inner_outputs()
     while tables and (change := _with_one_handed(outputs, tables)) is not None:
         outputs = substitute(outputs, change)
@@ -59,7 +60,7 @@ def _of_loop(node: Node, tables: Collection[Node]) -> Sequence[Node] | None:
             rows, ((reads, outputs),) = handed
             kept = [one for one in spec.non_seqs if one is not port]
             new = replace(spec, non_seqs=(*kept, *map(NonSeq, rows, reads)))
-            return outputs_of(scan_node(settled(new.with_inner(new.inner_inputs(), outputs))))
+            return outputs_of(scan_node(settled(new.with_inner(new.inner_inputs(), tuple(outputs)))))
     return None
 
 
@@ -135,7 +136,7 @@ def _handed(array: Node, bodies: Sequence[_Body]) -> Handed | None:
     if not 0 < sum(kind == "row" for kind, _ in keys) <= MOST_ROWS:
         return None
     values = [dims_of(array)[what] if kind == "length" and isinstance(what, int) else _row(array, what) for kind, what in keys]
-    handed = []
+    handed: list[tuple[list[Node], Sequence[Node]]] = []
     for body in bodies:
         stands_for = {key: new_input(value.type, value.name) for key, value in zip(keys, values, strict=True)}
         others = {node: _read(node, stands_for[body.key(node)]) for node in body.reads()}
@@ -147,9 +148,10 @@ def _read(node: Node, handed: Node) -> Node:
     """What a node reads of an array, from a row of that."""
     if node.op is DIM:
         return handed
-    first, *rest = node.attr("spec")  # type: ignore[misc]
-    spec: Spec = (0, *rest)
-    return apply(INDEX, handed, *node.inputs[2 if first == HOLE else 1 :], spec=spec)
+    entries = node.attr("spec")
+    assert isinstance(entries, tuple)
+    spec: Spec = (0, *entries[1:])
+    return apply(INDEX, handed, *node.inputs[2 if entries[0] == HOLE else 1 :], spec=spec)
 
 
 def _row(array: Node, number: Node | int) -> Node:

@@ -214,3 +214,21 @@ def test_a_child_of_fork_has_its_own():
         os._exit(0 if good else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     np.testing.assert_array_equal(smoothed(x), expected)
+
+
+def test_a_second_process_finds_a_routine_that_the_first_has_stored(tmp_path) -> None:
+    """Its kernel calls nothing else that would let LLVM know the functions of kept memory; LLVM ends a process that lacks a name."""
+    for k in (0, 1):
+        program = (
+            "import numpy as np, numbascan as ns, numbascan.tensor as nt\n"
+            "x = nt.dmatrix('x')\n"
+            f"print(ns.function([x], nt.linalg.svd(x, full_matrices=False)[{k}])(np.eye(3, 40)).shape)\n"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "NUMBASCAN_CACHE_DIR": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.stdout == ("(3, 3)\n", "(3,)\n")[k], done.stderr

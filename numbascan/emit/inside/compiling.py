@@ -13,7 +13,7 @@ import numpy as np
 from llvmlite import binding
 from numba import config
 
-from . import arrays, inner_functions, one_pipeline, products
+from . import arrays, inner_functions, kept_memory, one_pipeline, products
 from .object_code import NDARRAY
 from .shortcuts import ARRAY_CLASS, CACHE_LINES, COMPILER, DECLARATIONS, DECLARATIONS_OF_CODE, OPERATOR_TYPES
 
@@ -62,7 +62,11 @@ def _load_declarations(typing_context: Any, target_context: Any) -> None:
 
 
 def keep_in(folder: Path, functions: Iterable[Any]) -> None:
-    """Lets functions look for their machine code in a folder, and leave it there."""
+    """Lets functions look for their machine code in a folder, and leave it there.
+
+    That code may ask for the functions of kept memory: LLVM ends the process where it does not find a name.
+    """
+    kept_memory.addresses()
     with COMPILER.global_compiler_lock if COMPILER.is_taken() else nullcontext():  # nobody else is to see the setting
         settings = vars(config)
         before, settings["CACHE_DIR"] = settings["CACHE_DIR"], str(folder)

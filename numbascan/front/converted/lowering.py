@@ -714,7 +714,7 @@ class _MayFail(ast.NodeTransformer):
         self.generic_visit(node)
         return _at(_call("may_fail", node), node) if isinstance(node.op, _DIVISIONS) else node
 
-    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST | list[ast.AST]:
         self.generic_visit(node)
         if not isinstance(node.op, _DIVISIONS) or not isinstance(node.target, ast.Name):
             return node
