@@ -140,7 +140,7 @@ def slope(f: Callable[..., Any], args: tuple[Any, ...], along: list[Any]) -> flo
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
 def test_gradients_of_tables_are_their_differences(f: Callable[..., Any], n: int) -> None:
     args = PROGRAMS[f](n)
-    grads = ns.grad(f, argnums=tuple(range(len(args))))(*args)
+    grads = ns.grad(f, argnums=tuple(range(len(args))), disconnected_inputs="ignore")(*args)  # a table of one row has no inside
     along = [rng.normal(size=np.shape(x)) for x in args]
     if f is cholesky:  # reads the lower triangle
         along = [np.tril(d) for d in along]
@@ -152,7 +152,7 @@ def test_gradients_of_tables_are_their_differences(f: Callable[..., Any], n: int
 def test_tables_without_elements_have_gradients_of_zeros(f: Callable[..., Any]) -> None:
     args = tuple(np.zeros((0,) * np.ndim(x)) if np.ndim(x) else x for x in PROGRAMS[f](3))
     for mode in ("numba", "python"):
-        grads = ns.jit(ns.grad(f, argnums=tuple(range(len(args)))), mode=mode)(*args)
+        grads = ns.jit(ns.grad(f, argnums=tuple(range(len(args))), disconnected_inputs="ignore"), mode=mode)(*args)
         for x, g in zip(args, grads, strict=True):
             assert np.shape(g) == np.shape(x)
             assert not np.any(g)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...errors import TracerError
 from ...ir.node import Node, constant, constant_value
-from ...ops.index_entries import FULL, shortened
+from ...ops.index_entries import FULL, is_position, shortened
 from ...ops.indexing import GATHER, INC_SUBTENSOR, INDEX, SET_SUBTENSOR
 from ...ops.of_shape import of_shape
 from ...ops.runtime_attributes import SizedCard, filled, sized
@@ -39,6 +39,33 @@ def getitem(x: Variable, index: Any) -> Variable:
     if gap is not None:
         return Part(op(SQUEEZE, Variable(node), axis=(gap,)).node, x.node, spec, gap)
     return Variable(node) if node.op in (INDEX, GATHER) else Part(node, x.node, spec)
+
+
+def of_whole(part: Variable) -> Variable:
+    """A part of a row, `x[i][j]`, as the part of the whole array that it is, `x[i, j]`: what reads it does not ask for the row."""
+    node = part.node
+    while node.op is INDEX and (row := node.inputs[0]).op is INDEX and all(map(is_position, _entries_of(row))):
+        spec = (*filled(_entries_of(row), iter(row.inputs[1:])), *filled(_entries_of(node), iter(node.inputs[1:])))
+        node = sized(INDEX, (row.inputs[0],), spec)
+    return part if node is part.node else Variable(node)
+
+
+def put_back(base: Variable, index: Any, part: Variable) -> Variable:
+    """`base` with its part at `index` replaced. If that is the old part with a part of its own replaced, the latter alone is written."""
+    old, new = getitem(base, index), part.node
+    if old.node.op is INDEX and new.op in (SET_SUBTENSOR, INC_SUBTENSOR) and new.inputs[0] is old.node:
+        entries = _entries_of(old.node)
+        if all(map(is_position, entries)):
+            spec = (*filled(entries, iter(old.node.inputs[1:])), *filled(_entries_of(new), iter(new.inputs[2:])))
+            assert isinstance(new.op, SizedCard)
+            return Variable(sized(new.op, (base.node, new.inputs[1]), spec))
+    return set_subtensor(old, part)
+
+
+def _entries_of(node: Node) -> tuple[Any, ...]:
+    spec = node.attr("spec")
+    assert isinstance(spec, tuple)
+    return spec
 
 
 class Part(Variable):

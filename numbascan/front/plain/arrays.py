@@ -273,6 +273,8 @@ def of_argument(number: Variable, value: Variable) -> Variable:
 def getitem(x: Variable, index: Any) -> Any:
     """x[index]: a view for positions and slices, a copy for arrays of positions."""
     value = indexing.getitem(x, index)
+    if not value.ndim and not isinstance(value, indexing.Part):
+        value = indexing.of_whole(value)
     if not may_be_written() or not is_array(x):
         return value
     parts = index if isinstance(index, tuple) else (index,)
@@ -286,7 +288,7 @@ def getitem(x: Variable, index: Any) -> Any:
     value.view_of = View(
         x,
         lambda base: indexing.getitem(base, fixed),
-        lambda base, new: indexing.set_subtensor(indexing.getitem(base, fixed), new),
+        lambda base, new: indexing.put_back(base, fixed, new),
         fact,
     )
     return value
