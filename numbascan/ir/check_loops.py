@@ -72,6 +72,7 @@ class _Check:
     depth: int = 0  # of conditions
     equal: list[set[Index]] = field(default_factory=list)  # values that checks in enclosing blocks found equal
     none: set[Index] = field(default_factory=set)  # values that checks found not positive: a loop with such a count runs no pass
+    below: list[tuple[Index, Index]] = field(default_factory=list)  # pairs that checks found to be less, and not
     tries: int = 0  # substitutions left in the search for the current bound
 
     def __post_init__(self) -> None:
@@ -82,12 +83,12 @@ class _Check:
 
     def block(self, stmts: Sequence[Stmt], known: set[str]) -> set[str] | None:
         """The names defined after a block, given those `known` before it; None where control leaves it before its end."""
-        around = self.equal, self.none
-        self.equal, self.none = list(self.equal), set(self.none)
+        around = self.equal, self.none, self.below
+        self.equal, self.none, self.below = list(self.equal), set(self.none), list(self.below)
         try:
             return self._statements(stmts, set(known))
         finally:
-            self.equal, self.none = around
+            self.equal, self.none, self.below = around
 
     def _statements(self, stmts: Sequence[Stmt], known: set[str]) -> set[str] | None:
         for stmt in stmts:
@@ -123,6 +124,8 @@ class _Check:
             return
         if condition.template == COMPARE_WITH[">"] and condition.args[1] == 0:
             self.none.add(condition.args[0])
+        if condition.template == COMPARE_WITH[">="]:
+            self.below.append((condition.args[0], condition.args[1]))
         if condition.template != COMPARE_WITH["!="]:
             return
         joined = [one for one in self.equal if not one.isdisjoint(condition.args)]
@@ -160,9 +163,21 @@ class _Check:
     def _index(self, what: str, index: Index, dim: Index) -> None:
         is_fixed = isinstance(dim, int)
         fewest, past = self._bound_of(index, False, is_fixed), self._bound_of(sub(index, dim), True, is_fixed)
+        checked = [sub(self._written_out(sub(index, dim)), self._written_out(sub(a, b))) for a, b in self.below]
+        past = min([past, *(more - 1 for more in checked if isinstance(more, int))]) if past is not None else None
         if (past is not None and past >= 0) or (fewest is not None and fewest < 0):
             end = past if past is None else past + dim if isinstance(dim, int) else f"{past + 1} past the last"
             self.faults.append(f"{what} goes from {fewest} to {end}; its length is {dim if is_fixed else 'known to the run'}")
+
+    def _written_out(self, expr: Index) -> Index:
+        """A sum with the definitions of its terms in the place of these."""
+        terms, number = linear(expr)
+        result: Index = number
+        for term, factor in terms.items():
+            is_local = isinstance(term, Name) and term.name in self.fixed and term.name not in self.counters
+            other = self.fixed[term.name] if is_local and isinstance(term, Name) else term
+            result = add(result, mul(other if other == term or linear(other)[0] == {other: 1} else self._written_out(other), factor))
+        return result
 
     def _bound_of(self, expr: Index, is_upper: bool, may_guess: bool) -> int | None:
         self.tries = MOST_TRIES

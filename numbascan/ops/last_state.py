@@ -80,9 +80,13 @@ def last_state(initial: Node, result: Node) -> Node:
 
 
 def is_own_state(node: Node) -> bool:
-    """Is a LAST_STATE that of a loop's own state, with the initial value that the loop starts from?"""
-    state = _state_of(node.inputs[1])
-    return state is not None and state.initial is node.inputs[0]
+    """Is a LAST_STATE that of a loop's own state, with the initial value that the loop starts from? Not where it is known to have no step."""
+    result = node.inputs[1]
+    state = _state_of(result)
+    if state is None or state.initial is not node.inputs[0]:
+        return False
+    count = constant_value(loop_spec(result.inputs[0] if result.op is ITEM else result).n_steps)
+    return count is None or bool(count)
 
 
 def _state_of(result: Node) -> State | None:

@@ -316,3 +316,129 @@ def test_a_second_array_of_rank_0_is_asked_for_once_the_first_one_is_known(mode:
 
     for args in ((np.array(1.0), np.array(2.0)), (np.array(1.0), 2.0), (1.0, np.array(2.0)), (1.0, 2.0)):
         assert ns.jit(f, mode=mode)(*args) == f(*args)
+
+
+# names that some ways bind ---------------------------------------------------------------------------------------------
+
+
+def chain(a: Any) -> Any:
+    if a > 1:
+        th = 0.5
+    elif a <= -1:
+        return np.nan
+    else:
+        th = 0.1 * a
+    return th * 2
+
+
+def searched(x: Any, t: Any) -> Any:
+    for i, v in enumerate(x):
+        if v > t:
+            found = i
+            break
+    else:
+        found = -1
+    return found
+
+
+def skipping(x: Any) -> Any:
+    s = 0.0
+    for v in x:
+        if v < 0:
+            continue
+        if v > 5:
+            w = v
+        elif v > 3:
+            break
+        else:
+            w = 1.0
+        s += w
+    return s
+
+
+def unbound(a: Any, b: Any) -> Any:
+    if a > 0:
+        y = a
+    if b > 0:
+        return y
+    return b
+
+
+@pytest.mark.parametrize("mode", ["numba", "python"])
+def test_a_name_that_a_way_leaves_unbound_is_read_on_the_others(mode: str) -> None:
+    for a in (2.0, 0.5, -3.0):
+        np.testing.assert_equal(float(ns.jit(chain, mode=mode)(a)), chain(a))
+    for n in (3, 20):
+        x = np.arange(float(n))
+        for t in (-1.0, 1.5, 30.0):
+            assert ns.jit(searched, mode=mode)(x, t) == searched(x, t)
+        assert ns.jit(skipping, mode=mode)(x[::-1] - 4.0) == skipping(x[::-1] - 4.0)
+    assert [ns.jit(unbound, mode=mode)(*args) for args in ((1.5, 1.0), (1.5, -2.0), (-1.5, -2.0))] == [1.5, -2.0, -2.0]
+    with pytest.raises(UnboundLocalError, match="'y'"):
+        ns.jit(unbound, mode=mode)(-1.5, 1.0)
+    assert ns.grad(chain)(0.5) == 0.2
+    np.testing.assert_equal(ns.vmap(chain)(np.array([2.0, 0.5, -3.0])), [1.0, 0.1, np.nan])
+
+
+def test_a_loop_that_breaks_without_binding_a_name_leaves_it_unbound() -> None:
+    def f(x: Any, t: Any) -> Any:
+        for v in x:
+            if v > t:
+                break
+            found = v
+        else:
+            found = -1.0
+        return found
+
+    with pytest.raises(UnboundLocalError, match="'found'"):
+        ns.jit(f)(np.arange(20.0), 3.5)
+
+
+# tables of lists of rows -----------------------------------------------------------------------------------------------
+
+
+def common_length(a: Any, b: Any) -> Any:
+    m, n = len(a), len(b)
+    table = np.zeros((m + 1, n + 1), dtype=np.int64)
+    for i in range(1, m + 1):
+        for j in range(1, n + 1):
+            if a[i - 1] == b[j - 1]:
+                table[i][j] = table[i - 1][j - 1] + 1
+            else:
+                table[i][j] = max(table[i - 1][j], table[i][j - 1])
+    table[m][0] += 3
+    return table
+
+
+def test_elements_of_rows_are_elements() -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, 3, 19), rng.integers(0, 3, 21)
+    f = ns.jit(common_length)
+    np.testing.assert_array_equal(f(a, b), common_length(a, b))
+    arrays = [line for line in f.source().splitlines() if "np.empty(" in line]
+    assert all("np.empty((" in line for line in arrays), arrays  # tables alone: no row is copied
+
+
+# loops of known length -------------------------------------------------------------------------------------------------
+
+
+def pairs(place: Any, mass: Any) -> Any:
+    n = len(mass)
+    force = np.zeros((n, 3))
+    for i in range(n):
+        for j in range(i + 1, n):
+            d = place[j] - place[i]
+            inverse = 1.0 / (d[0] ** 2 + d[1] ** 2 + d[2] ** 2 + 1e-3) ** 1.5
+            for k in range(3):
+                force[i, k] += mass[j] * d[k] * inverse
+                force[j, k] -= mass[i] * d[k] * inverse
+    return force
+
+
+def test_loops_of_known_length_that_do_much_are_not_written_out() -> None:
+    """Twelve bodies were 4,446 lines, which LLVM did not compile in a minute."""
+    rng = np.random.default_rng(0)
+    place, mass = rng.normal(size=(12, 3)), rng.uniform(0.5, 1.5, 12)
+    f = ns.jit(pairs)
+    np.testing.assert_allclose(f(place, mass), pairs(place, mass), rtol=1e-12)
+    assert len(f.source().splitlines()) < 120

@@ -377,7 +377,7 @@ class _Lowering:
             lines = self._plain_loop(ast.For(ast.Name(item, ast.Store()), _call("rows", source), [], []), body, loop, node)
         else:
             lines = [body, _at(ast.Expr(_call("for_each", source, *loop.run(body))), node)]
-        return [*loop.start(node), *lines, *self._loop_else(node, loop)]
+        return [*loop.start(node), *_unset(node), *lines, *self._loop_else(node, loop)]
 
     def _while(self, node: ast.While) -> list[ast.stmt]:
         if isinstance(node.test, ast.NamedExpr) or _has_walrus(node.test):
@@ -388,7 +388,7 @@ class _Lowering:
             lines = self._plain_loop(ast.While(_call("plain", test), [], []), body, loop, node)
         else:
             lines = [body, _at(ast.Expr(_call("repeat", _lambda(test), *loop.run(body))), node)]
-        return [*loop.start(node), *lines, *self._loop_else(node, loop)]
+        return [*loop.start(node), *_unset(node), *lines, *self._loop_else(node, loop)]
 
     def _while_bound(self, node: ast.While) -> list[ast.stmt]:
         """A `while` whose test binds names: its parts are asked one after the other at the beginning of each pass."""
@@ -700,6 +700,38 @@ def _is_simple(node: ast.ListComp | ast.GeneratorExp) -> bool:
     )
     frames = (one for one in ast.walk(node) if isinstance(one, ast.Name) and one.id in _UNTOUCHED)
     return is_plain and not _has_walrus(node) and not any(frames)
+
+
+def _unset(node: ast.For | ast.While) -> list[ast.stmt]:
+    """Gives a name a place before a loop that binds it in each way: before every `break`, and in its `else`. The loop does not read it."""
+    bound = [name for one in node.orelse for name in _targets(one)]
+    read = {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
+    names = [name for name in dict.fromkeys(bound) if name not in read and name in assigned(node.body)]
+    return [
+        _assign(name, ast.Attribute(_load(RUNTIME), "unset", ast.Load()), node) for name in names if _binds_before_breaks(node.body, name)
+    ]
+
+
+def _binds_before_breaks(statements: Sequence[ast.stmt], name: str, is_bound: bool = False) -> bool:
+    """Whether each `break` of the loop around the statements stands behind one that binds the name."""
+    for one in statements:
+        if isinstance(one, ast.Break) and not is_bound:
+            return False
+        is_loop = isinstance(one, ast.For | ast.While)
+        blocks = [value for part, value in ast.iter_fields(one) if isinstance(value, list) and (part == "orelse" or not is_loop)]
+        inner = [part for block in blocks for part in block if isinstance(part, ast.ExceptHandler | ast.match_case)]
+        for block in (*blocks, *(part.body for part in inner)):
+            if not _binds_before_breaks([part for part in block if isinstance(part, ast.stmt)], name, is_bound):
+                return False
+        is_bound = is_bound or name in _targets(one)
+    return True
+
+
+def _targets(node: ast.stmt) -> list[str]:
+    """The names that an assignment binds; none of another statement."""
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) and node.value else []
+    parts = [part for one in targets for part in (one.elts if isinstance(one, ast.Tuple | ast.List) else [one])]
+    return [part.id for part in parts if isinstance(part, ast.Name)]
 
 
 class _MayFail(ast.NodeTransformer):

@@ -17,7 +17,7 @@ from ...types import TensorType, show_shape
 from ..numpy.shape_arguments import dim
 from ..tree import LEAF, Structure, alike, flattened, is_record, unflatten
 from ..tree import describe as describe_structure
-from ..variable import CAPTURE, METHODS, Variable, as_variable, number_as, op
+from ..variable import CAPTURE, METHODS, Variable, as_variable, at_line, number_as, op
 from ..views import Either, UnsureView, is_array
 from .cells import ABSENT
 from .frames import Frame
@@ -32,6 +32,7 @@ class Unset:
 
 
 UNSET = Unset()
+OWN = "_ns_"  # how the names begin that conversion makes
 RESULT = "_ns_result"  # the variable that holds what a function returns
 
 
@@ -124,10 +125,14 @@ class Unassured(UnsureView):
         self.frame = CAPTURE.frame
         return self._last()
 
+    def is_bound(self) -> Variable:
+        """Whether the loop has run a step."""
+        return as_variable(dim(self.base, 0) > 0)
+
     def _last(self) -> Any:
         text = f"cannot access local variable {self.name!r} where it is not associated with a value"
         message = named(UnboundLocalError, text)
-        return op(RAISING, self.value, dim(self.base, 0) > 0, error="RuntimeError", message=message).node
+        return op(RAISING, self.value, self.is_bound(), error="RuntimeError", message=message).node
 
     def check(self) -> None:
         """ValueError where it may be a view of an array that still exists. Else it is written now, and gets its value with the check."""
@@ -137,11 +142,43 @@ class Unassured(UnsureView):
             owner._hold(self._last())
 
 
+class HalfBound(Unassured):
+    """A number under a name that a choice binds on one way alone. Reading it right behind the choice is Python's error while tracing; in a
+    branch further on, which may exclude the other way, at the run."""
+
+    __slots__ = ("condition", "joined_in")
+
+    def __init__(self, name: str, owner: Variable, condition: Variable) -> None:
+        super().__init__(name, owner, Variable(owner.node), [], "", False)
+        self.condition, self.joined_in = condition, CAPTURE.frame
+
+    def changed(self) -> Any:
+        """The same in a branch. UnboundLocalError in none."""
+        if self.joined_in is CAPTURE.frame:
+            raise UnboundLocalError(f"cannot access local variable {self.name!r} where it is not associated with a value{at_line()}")
+        return super().changed()
+
+    def is_bound(self) -> Variable:
+        """Whether the choice went that way."""
+        return self.condition
+
+
+def _number_and_bound(value: Any) -> tuple[Any, Variable] | None:
+    """A number, None where there is none, and whether its name is bound; None for what is no number."""
+    if value is ABSENT:
+        return None, as_variable(False)
+    if is_unassured(value):
+        view = value.view_of if isinstance(value, Variable) else None  # to ask the variable itself would be to read it
+        return (view.value, view.is_bound()) if isinstance(view, Unassured) and not view.value.ndim else None
+    is_number = is_numeric(value) and not isinstance(value, Held) and not np.ndim(value) and not isinstance(value, np.ndarray)
+    return (value, as_variable(True)) if is_number else None
+
+
 def is_unassured(value: Any) -> bool:
-    """Whether a value, or a part of it, exists only if a loop has run a step."""
+    """Whether a value, or a part of it, exists only if a loop has run a step, or a choice has gone one way."""
     if type(value) in (tuple, list):
         return any(map(is_unassured, value))
-    return type(value) is Variable and type(value.view_of) is Unassured
+    return type(value) is Variable and isinstance(value.view_of, Unassured)
 
 
 def assured(value: Any, before: Any) -> Any:
@@ -267,9 +304,12 @@ def joined(
     """
     meetings: dict[tuple[int, int], _Meeting] = {}
     nests: list[tuple[Structure, list[Any]]] = []
+    halves: list[_Half] = []
     for label, one, other in ways:
         if is_absent(one) or is_absent(other):
-            nests.append((LEAF, [one if one is other else ABSENT]))
+            half = None if one is other or label.startswith(OWN) or label == RESULT else _half(label, one, other, places)
+            nests.append((LEAF, [half or (one if one is other else ABSENT)]))
+            halves += [half] if half else []
             continue
         if is_same(one, other):
             nests.append((LEAF, [released(one)]))
@@ -287,15 +327,42 @@ def joined(
                 meetings[key] = _Meeting(mine, theirs, common(mine, theirs, what, places), what, label == RESULT)
             parts.append(meetings[key])
         nests.append((structure, parts))
-    chosen = choose([meeting.pair for meeting in meetings.values()]) if meetings else []
-    for meeting, result in zip(meetings.values(), chosen, strict=True):
-        meeting.result = result
+    pairs = [meeting.pair for meeting in meetings.values()] + [pair for half in halves for pair in (half.pair, half.bound)]
+    chosen = iter(choose(pairs) if pairs else [])
+    for meeting in meetings.values():
+        meeting.result = next(chosen)
+    for half in halves:
+        half.result = next(chosen)
+        half.result.view_of = HalfBound(half.label, half.result, next(chosen))
 
     def settle() -> None:
         for meeting in meetings.values():
             meeting.settle(frames, sole, Counter(key for way in ways for key in _arrays_in(way)))
 
-    return [unflatten(nest, [part.result if isinstance(part, _Meeting) else part for part in parts]) for nest, parts in nests], settle
+    results = [[part.result if isinstance(part, (_Meeting, _Half)) else part for part in parts] for _, parts in nests]
+    return [unflatten(nest, parts) for (nest, _), parts in zip(nests, results, strict=True)], settle
+
+
+@dataclass(slots=True, eq=False)
+class _Half:
+    """A number under a name that only one way has bound: its values on both ways, and whether it is bound."""
+
+    label: str
+    pair: tuple[Variable, Variable]
+    bound: tuple[Variable, Variable]
+    result: Any = None
+
+
+def _half(label: str, one: Any, other: Any, places: tuple[str, str]) -> _Half | None:
+    """A name that one way leaves unbound; None where neither binds it, or what is bound is no number."""
+    found = _number_and_bound(one), _number_and_bound(other)
+    if None in found:
+        return None
+    (mine, is_mine), (theirs, is_theirs) = found  # type: ignore[misc]
+    if mine is None and theirs is None:
+        return None
+    mine, theirs = zeros_like(theirs) if mine is None else mine, zeros_like(mine) if theirs is None else theirs
+    return _Half(label, common(mine, theirs, label, places), (is_mine, is_theirs))
 
 
 @dataclass(slots=True, eq=False)

@@ -39,7 +39,9 @@ from .choices import chosen_in, value_of
 from .chosen import freeze, holders, is_known, keep_free
 from .frames import FRAMES, NO_OBJECT, Frame, Place, Stuck, frame, note
 from .joining import (
+    OWN,
     RESULT,
+    UNSET,
     Held,
     Returned,
     Unassured,
@@ -812,7 +814,7 @@ class _Scan:
         else:
             value = Variable(concatenate([zeros((1, *rows.shape[1:]), rows.type.dtype), rows[-1:]])[-1].node)
         value = as_type(value, TensorType(value.type.dtype, value.type.shape, weak=is_weak))
-        if not self.n_steps and not name.startswith("_ns_"):
+        if not self.n_steps and not name.startswith(OWN) and self.start.get(name) is not UNSET:
             value.view_of = Unassured(name, value, rows, others, why, is_twice)
         elif value.ndim and (others or is_twice):
             value.view_of = _unsure(name, value, others, why, is_twice)

@@ -6,7 +6,8 @@
     #                 rows[t - first] = s    #             s = f(s)
     #                                        #             rows[t - first] = s
 
-Lanes that keep only their last rows may then run side by side (see tiles.py).
+Lanes that keep only their last rows may then run side by side (see tiles.py). A check that holds up to some step is such a condition: the
+first loop has none, and the second one fails in its first pass.
 Not handled: conditions with different first steps in one loop; loops that may end early.
 """
 
@@ -19,6 +20,7 @@ from ...ir.loops import (
     Apply,
     Break,
     Expr,
+    Fail,
     For,
     Function,
     If,
@@ -47,6 +49,8 @@ def _in_two(loop: For) -> list[Stmt] | None:
     middle = least(greatest(firsts[0], loop.start), loop.stop)
     before = [stmt for stmt in loop.body if _first(stmt, loop) is None]
     after = [part for stmt in loop.body for part in (stmt.then if isinstance(stmt, If) and _first(stmt, loop) is not None else [stmt])]
+    failing = next((k for k, stmt in enumerate(after) if isinstance(stmt, Fail)), None)  # what stands behind it is never reached
+    after = after if failing is None else after[: failing + 1]
     loops = replace(loop, stop=middle, body=before), replace(loop, start=middle, body=after)
     return [one for one in loops if one.start != one.stop]
 
