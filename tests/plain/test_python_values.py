@@ -139,3 +139,78 @@ def test_a_truth_value_and_a_short_integer_meet_in_the_short_integer() -> None:
 
     x = np.array([3, -5], dtype="int32")
     assert ns.jit(f, mode="python")(x).dtype == f(x).dtype == np.int32
+
+
+# text of traced numbers in a format of numbers, annotations -------------------------------------------------------------
+
+
+def test_percent_formats_show_traced_numbers_by_name() -> None:
+    def f(x: Any, k: Any) -> Any:
+        if x[0] < 0:
+            raise ValueError("should be positive, but is %e" % x[0])  # noqa: UP031 - the old way
+        if k > 5:
+            raise ValueError("%d of %5.2f is too many: %s" % (k, x[0], "so"))  # noqa: UP031 - the old way
+        return x * k
+
+    np.testing.assert_array_equal(ns.jit(f)(np.ones(2), 3), [3.0, 3.0])
+    with pytest.raises(ValueError, match=r"of .* is too many: so"):
+        ns.jit(f)(np.ones(2), 7)
+
+
+def test_annotated_locals_in_branches_and_loops() -> None:
+    def f(x: Any) -> Any:
+        if x > 0:
+            y: float = 2 * x
+        else:
+            y = 0.0
+        for k in range(20):
+            part: float = y / (k + 1)
+            y = y + part
+        z: int
+        z = 3
+        return y * z
+
+    for x in (2.0, -1.0):
+        assert ns.jit(f)(x) == pytest.approx(f(x))
+
+
+# tuples and lists that are compared -------------------------------------------------------------------------------------
+
+
+def _orders(a: Any, b: Any, c: Any) -> Any:
+    return (
+        (a, b) < (b, c),
+        (a, b) <= (a, b),
+        (a, b) > (b,),
+        (a, 1) != (1, b),
+        [a, b] == [b, a],
+        (a, b) >= (c, a),
+        (a, (b, c)) == (c, (b, a)),
+        (a, b) < (a, b, c),
+        1 < a < 3,
+    )
+
+
+@pytest.mark.parametrize("args", [(1.0, 2.0, 3.0), (2.0, 2.0, 1.0), (3.0, 1.0, 3.0), (np.nan, 1.0, 1.0), (1.0, 1.0, 1.0)])
+def test_tuples_of_traced_numbers_are_compared_as_in_python(args: tuple[float, ...]) -> None:
+    assert [bool(one) for one in ns.jit(_orders, mode="python")(*args)] == [bool(one) for one in _orders(*args)]
+
+
+def test_shapes_are_compared_and_the_least_tuple_is_kept() -> None:
+    def f(p: Any, x: Any) -> Any:
+        assert p.shape == x.shape
+        if p.shape != (30, 2):
+            return p.sum()
+        best = (np.inf, -1)
+        for i in range(len(x)):
+            now = (abs(x[i, 0] - 0.3), i)
+            if now < best:
+                best = now
+        return best[0] + best[1]
+
+    rng = np.random.default_rng(0)
+    for shape in ((30, 2), (29, 2)):
+        p, x = rng.random(shape), rng.random(shape)
+        assert ns.jit(f)(p, x) == pytest.approx(f(p, x))
+    with pytest.raises(AssertionError):
+        ns.jit(f)(np.ones((30, 2)), np.ones((29, 2)))

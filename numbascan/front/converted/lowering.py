@@ -483,10 +483,9 @@ class _Lowering:
         if isinstance(node, ast.AugAssign):
             return [self._update(node)]
         if isinstance(node, ast.AnnAssign):
-            if node.value is None or isinstance(node.target, ast.Name):
-                annotated = self._value(node.value) if node.value is not None else None
-                return [_at(ast.AnnAssign(node.target, node.annotation, annotated, node.simple), node)]
-            return self._assignment(_at(ast.Assign([node.target], node.value), node))
+            if node.value is None:
+                return [_at(ast.Pass(), node)]
+            return self._assignment(_at(ast.Assign([node.target], node.value), node))  # Python computes no annotation of a local
         value = self._value(node.value)
         if len(node.targets) == 1 and isinstance(node.targets[0], ast.Subscript | ast.Attribute):
             return [_at(ast.Expr(self._stored(node.targets[0], value)), node)]
@@ -567,7 +566,10 @@ class _Expressions(ast.NodeTransformer):
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         operators = [type(one).__name__ for one in node.ops]
         if len(operators) == 1 and operators[0] not in ("In", "NotIn", "Is", "IsNot"):
-            return self.generic_visit(node)
+            if any(isinstance(one, ast.Constant) for one in (node.left, *node.comparators)) or _has_walrus(node):
+                return self.generic_visit(node)
+            sides = [self.visit(one) for one in (node.left, *node.comparators)]
+            return _at(_call("compare", ast.Constant(operators[0]), *sides), node)
         if len(operators) > 1 and _has_walrus(node):
             return self.generic_visit(node)
         values = [self.visit(value) for value in node.comparators]
@@ -620,9 +622,14 @@ class _Expressions(ast.NodeTransformer):
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         self.generic_visit(node)
         if isinstance(node.op, ast.Mod) and isinstance(node.left, ast.Constant) and isinstance(node.left.value, str):
-            values = ast.Call(_load(SEEN), [node.right], [])
+            several = isinstance(node.right, ast.Tuple) and not any(isinstance(one, ast.Starred) for one in node.right.elts)
+            parts = [
+                ast.Call(_load(SEEN), [one], [])
+                for one in (node.right.elts if isinstance(node.right, ast.Tuple) and several else [node.right])
+            ]
+            values: ast.expr = ast.Tuple(list(parts), ast.Load()) if several else parts[0]
             if not _has_walrus(node):
-                return _at(_call("text", ast.Lambda(_arguments([SEEN]), ast.BinOp(node.left, node.op, values))), node)
+                return _at(_call("percent", node.left, ast.Lambda(_arguments([SEEN]), values)), node)
         return node
 
     def visit_Set(self, node: ast.Set) -> ast.AST:

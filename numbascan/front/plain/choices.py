@@ -17,7 +17,7 @@ from .chosen import settle as settle_holders
 from .frames import FRAMES, Frame, frame, note
 from .joining import Way, assured, filler, held, joined
 from .made import OtherDtype
-from .truth import COMPARISONS, truth
+from .truth import compare, truth
 
 
 def choose(condition: Any, then: Part | None, other: Part | None, names: Sequence[str]) -> None:
@@ -175,5 +175,5 @@ def compared(left: Any, *pairs: tuple[str, Callable[[], Any]]) -> Any:
     """`left < b < c`. Each value is computed once, and only if the comparisons before it hold."""
     (name, value), *rest = pairs
     right = value()
-    result = COMPARISONS[name](left, right)
+    result = compare(name, left, right)
     return both(result, lambda: compared(right, *rest)) if rest else result

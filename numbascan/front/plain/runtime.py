@@ -32,8 +32,8 @@ from .stores import (
     update_attribute,
     update_item,
 )
-from .text import text
-from .truth import either, may_fail, negation, plain
+from .text import percent, text
+from .truth import compare, either, may_fail, negation, plain
 
 
 def rows(items: Any) -> Any:
@@ -63,6 +63,7 @@ vars(runtime).update(
     callee=callee,
     caught=caught,
     choose=choose,
+    compare=compare,
     compared=compared,
     context=context,
     del_attribute=del_attribute,
@@ -83,6 +84,7 @@ vars(runtime).update(
     of_class=of_class,
     one_of=one_of,
     outside=outside,
+    percent=percent,
     plain=plain,
     raised=raised,
     rebinds=rebinds,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -60,7 +61,7 @@ class _Shown:
 
 
 def text(make: Callable[[Callable[[Any], Any]], str]) -> str:
-    """An f-string, or `"..." % values`. make: makes the text, passing each value through the function that it gets."""
+    """An f-string. make: makes the text, passing each value through the function that it gets."""
     traced = []
 
     def seen(value: Any) -> Any:
@@ -71,6 +72,20 @@ def text(make: Callable[[Callable[[Any], Any]], str]) -> str:
 
     made = make(seen)
     return TracedText(made) if traced else made
+
+
+def percent(template: str, make: Callable[[Callable[[Any], Any]], Any]) -> str:
+    """`template % values`. make: gives the values, each passed through the function that it gets. Traced ones are shown in any format."""
+
+    def shown(seen: Callable[[Any], Any]) -> str:
+        values = make(seen)
+        parts = values.values() if isinstance(values, dict) else values if isinstance(values, tuple) else (values,)
+        return (_NUMBERS.sub(r"%\1s", template) if any(isinstance(one, _Shown) for one in parts) else template) % values
+
+    return text(shown)
+
+
+_NUMBERS = re.compile(r"%(\(\w+\))?[-+ #0]*\d*(?:\.\d+)?[hlL]?[diouxXeEfFgGc]")
 
 
 def _of_values(known: Callable[..., str]) -> Callable[..., str]:

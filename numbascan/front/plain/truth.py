@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -138,6 +138,48 @@ def _is(one: Any, other: Any) -> Any:
         raise TypeError(f"`is` asks which array {unsure[0]!r} is{at_line()}, and only the run knows; compare what they hold")
     return one is other
 
+
+def _differ(one: Any, other: Any) -> Any:
+    """`one != other`, part by part of tuples and lists."""
+    if not _are_traced_nests(one, other):
+        return one is not other and truth(one != other)
+    return len(one) != len(other) or either(*(_differ(*pair) for pair in zip(one, other, strict=True)))
+
+
+def _comes_first(operator_: Callable[[Any, Any], Any], one: Any, other: Any) -> Any:
+    """The order of two tuples or lists: that of the first parts that differ, else of their lengths."""
+    result: Any = operator_(len(one), len(other))
+    for mine, theirs in reversed(list(zip(one, other, strict=False))):
+        differ = _differ(mine, theirs)
+        is_ordered = compare(_STRICT[operator_], mine, theirs)
+        result = either(_all(differ, is_ordered), _all(negation(differ), result))
+    return result
+
+
+def _all(one: Any, other: Any) -> Any:
+    return negation(either(negation(truth(one)), negation(truth(other))))
+
+
+def _are_traced_nests(one: Any, other: Any) -> bool:
+    """Whether two values are tuples, or lists, of which Python would compare traced parts by itself."""
+    return type(one) is type(other) and type(one) in (tuple, list) and (_has_traced(one) or _has_traced(other))
+
+
+def _has_traced(nest: Sequence[Any]) -> bool:
+    return any(is_traced(part) or (type(part) in (tuple, list) and _has_traced(part)) for part in nest)
+
+
+def compare(name: str, one: Any, other: Any) -> Any:
+    """A comparison of two values."""
+    if type(one) not in (tuple, list) or not _are_traced_nests(one, other):
+        return COMPARISONS[name](one, other)
+    if name in ("Eq", "NotEq"):
+        differ = python_bool(_differ(one, other))
+        return differ if name == "NotEq" else negation(differ)
+    return python_bool(_comes_first(COMPARISONS[name], one, other))
+
+
+_STRICT = {operator.lt: "Lt", operator.le: "Lt", operator.gt: "Gt", operator.ge: "Gt"}
 
 COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "Eq": operator.eq,
