@@ -214,3 +214,16 @@ def test_shapes_are_compared_and_the_least_tuple_is_kept() -> None:
         assert ns.jit(f)(p, x) == pytest.approx(f(p, x))
     with pytest.raises(AssertionError):
         ns.jit(f)(np.ones((30, 2)), np.ones((29, 2)))
+
+
+CONSTANT = np.arange(9.0).reshape(3, 3)
+
+
+def test_methods_of_known_arrays_take_traced_arguments() -> None:
+    def f(x: Any) -> Any:
+        y = CONSTANT.dot(x)
+        return y.sum() if y.dtype.kind == "f" else np.nan, y.max(), CONSTANT[0].clip(x.min(), 1.5), CONSTANT[0].take(x.argmax())
+
+    x = np.array([0.5, 1.5, 0.2])
+    for one, expected in zip(ns.jit(f)(x), f(x), strict=True):
+        np.testing.assert_allclose(one, expected)

@@ -133,6 +133,8 @@ def _callee(f: Any) -> Any:
         return functools.partial(_changed, f)
     if kind is types.BuiltinMethodType and (compared := COMPARING.get((type(f.__self__), f.__name__))) is not None:
         return functools.partial(compared, f.__self__)
+    if kind is types.BuiltinMethodType and type(f.__self__) is np.ndarray and f.__name__ in _OF_TWO:
+        return functools.partial(_of_ndarray, f)
     if kind is types.MethodWrapperType and f.__name__ == "__setitem__" and type(f.__self__) in (list, dict):
         return lambda index, value: set_item(value, f.__self__, index)
     own = converted(f)
@@ -141,6 +143,16 @@ def _callee(f: Any) -> Any:
     if _is_compiled_by_numba(kind) and CAPTURE.home is not None:
         return functools.partial(_compiled, f)
     return functools.partial(_watched, f) if FRAMES.stack or CAPTURE.home is not None else f
+
+
+_OF_TWO = ("choose", "clip", "compress", "dot", "repeat", "searchsorted", "take")  # methods of arrays that take another one, and write none
+
+
+def _of_ndarray(f: Any, *args: Any, **kwargs: Any) -> Any:
+    """Calls a method of a NumPy array; for traced arguments that of a constant, as NumPy itself would take them for objects."""
+    if holds_traced([*args, *kwargs.values()]):
+        return getattr(as_variable(f.__self__), f.__name__)(*args, **kwargs)
+    return _watched(f, *args, **kwargs) if FRAMES.stack or CAPTURE.home is not None else f(*args, **kwargs)
 
 
 def _is_compiled_by_numba(kind: type) -> bool:
