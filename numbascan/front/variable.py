@@ -160,6 +160,11 @@ class Variable(Protocols, np.lib.mixins.NDArrayOperatorsMixin):
 
     # Python's numbers ----------------------------------------------------------------------------------------------
 
+    def item(self, *index: Any) -> Any:
+        """A number of an array, as Python's. TracerError for a traced one where the function is not converted."""
+        is_known = constant_value(self.node) is not None or not HOOKS["may_be_written"]()
+        return super().item(*index) if is_known else HOOKS["item"](self, index)
+
     def __abs__(self) -> Any:
         return self._as_own_kind(np.absolute(_as_python_int(self) if self.type.weak else self))
 

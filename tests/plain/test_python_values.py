@@ -227,3 +227,15 @@ def test_methods_of_known_arrays_take_traced_arguments() -> None:
     x = np.array([0.5, 1.5, 0.2])
     for one, expected in zip(ns.jit(f)(x), f(x), strict=True):
         np.testing.assert_allclose(one, expected)
+
+
+def test_item_is_the_number_of_an_array() -> None:
+    def f(x: Any, a: Any) -> Any:
+        total = np.asarray(a).item() + x.sum().item()
+        return total, x.item(2), x.reshape(2, -1).item(1, 0), x[1:2].item() * 2
+
+    for n in (4, 20):
+        x = np.arange(float(n)) / 7
+        assert [float(one) for one in ns.jit(f)(x, 2.5)] == pytest.approx(list(f(x, 2.5)))
+    with pytest.raises(ValueError):
+        ns.jit(lambda x: x[: x.size - 1].item())(np.arange(20.0))

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import TracerError
+from ...ops.card import card_named
 from ...ops.of_shape import of_shape
 from ...tracebacks import entry
 from ...types import show_shape
@@ -24,7 +25,7 @@ from ..numpy.choices import where
 from ..numpy.shape import broadcast_to
 from ..numpy.shape_arguments import dim, sizes_of
 from ..tracing import NeedsTracedArrays, is_tracing
-from ..variable import CAPTURE, HOOKS, METHODS, PROPERTIES, Variable, as_variable, at_line
+from ..variable import CAPTURE, HOOKS, METHODS, PROPERTIES, Variable, as_variable, at_line, op
 from ..views import Assumption, Either, FlatView, Moved, UnsureView, View, all_of, is_array, use
 from .frames import FRAMES, Place, note
 
@@ -292,6 +293,13 @@ def getitem(x: Variable, index: Any) -> Any:
         fact,
     )
     return value
+
+
+def _item(x: Variable, index: tuple[Any, ...]) -> Any:
+    """x.item(), of an array of one element, and x.item(k), of all elements in C order, or at a place."""
+    place = index[0] if len(index) == 1 else index
+    one = x.reshape(()) if not index else x[place] if isinstance(place, tuple) else x.ravel()[place]
+    return op(card_named("python_number"), one)
 
 
 def _fixed(part: Any) -> Any:
@@ -638,4 +646,4 @@ METHODS.update(
         "__into__": entry(into),
     }
 )
-HOOKS.update(may_be_written=may_be_written, elementwise=elementwise, duplicate=duplicate)
+HOOKS.update(may_be_written=may_be_written, elementwise=elementwise, duplicate=duplicate, item=_item)
