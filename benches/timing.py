@@ -44,7 +44,10 @@ def leaves(result: Any) -> Iterator[np.ndarray]:
 
 def same(a: list[np.ndarray], b: list[np.ndarray]) -> bool:
     """Do two lists of results agree to 1e-6, element by element? What cancels to next to nothing counts beside the largest of its array."""
-    return all(x.shape == y.shape and np.allclose(x, y, rtol=1e-6, atol=1e-9 * np.abs(y).max(initial=0)) for x, y in zip(a, b, strict=True))
+    return all(
+        x.shape == y.shape and np.allclose(x, y, rtol=1e-6, atol=1e-9 * np.nanmax(np.abs(y), initial=0), equal_nan=True)
+        for x, y in zip(a, b, strict=True)
+    )
 
 
 def fresh(python: str, candidate: str, name: str, environment: dict[str, str]) -> float:

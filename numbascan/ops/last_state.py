@@ -80,7 +80,7 @@ def last_state(initial: Node, result: Node) -> Node:
 
 
 def is_own_state(node: Node) -> bool:
-    """Is a LAST_STATE that of a loop's own state, with the initial value that the loop starts from? Not where it is known to have no step."""
+    """Is a LAST_STATE that of a loop's own state, with the initial value that the loop starts from? Not where there is surely no step."""
     result = node.inputs[1]
     state = _state_of(result)
     if state is None or state.initial is not node.inputs[0]:

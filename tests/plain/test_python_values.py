@@ -237,5 +237,5 @@ def test_item_is_the_number_of_an_array() -> None:
     for n in (4, 20):
         x = np.arange(float(n)) / 7
         assert [float(one) for one in ns.jit(f)(x, 2.5)] == pytest.approx(list(f(x, 2.5)))
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="reshape"):
         ns.jit(lambda x: x[: x.size - 1].item())(np.arange(20.0))

@@ -85,14 +85,18 @@ def named(group: str, name: str, kernels: list[Any], known: Texts) -> None:
 # benches ---------------------------------------------------------------------------------------------------------------
 
 
+LONG = ("components", "value_iteration", "life", "means", "network", "lu_solve")  # plain programs that take a second to trace
+
+
 def of_benches() -> Texts:
-    """Workloads and their gradients, the loops at which others fall off a cliff, and neural cells in lanes."""
+    """Workloads and their gradients, the loops at which others fall off a cliff, neural cells in lanes, and plain Python."""
     with _importing(ROOT / "benches"):
         import cells_data
         import cells_ours
         import cliffs
         import data
         import ours
+        import plain_data
 
     known: Texts = {}
     patterns = {name: (function, arguments) for name, (function, _, arguments, _) in cliffs.PATTERNS.items() if name not in ALIKE}
@@ -109,6 +113,12 @@ def of_benches() -> Texts:
         with recorded() as kernels, contextlib.suppress(Recorded):
             ns.jit(function)(*arguments)
         named("benches", f"cliffs {name}", kernels, known)
+    for name, plain in plain_data.PROGRAMS.items():
+        if name in LONG:
+            continue
+        with recorded() as kernels, contextlib.suppress(Recorded):
+            ns.jit(plain)(*plain_data.inputs(name))
+        named("benches", f"plain {name}", kernels, known)
     return known
 
 

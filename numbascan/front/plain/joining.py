@@ -327,13 +327,12 @@ def joined(
                 meetings[key] = _Meeting(mine, theirs, common(mine, theirs, what, places), what, label == RESULT)
             parts.append(meetings[key])
         nests.append((structure, parts))
-    pairs = [meeting.pair for meeting in meetings.values()] + [pair for half in halves for pair in (half.pair, half.bound)]
-    chosen = iter(choose(pairs) if pairs else [])
-    for meeting in meetings.values():
-        meeting.result = next(chosen)
-    for half in halves:
-        half.result = next(chosen)
-        half.result.view_of = HalfBound(half.label, half.result, next(chosen))
+    chosen = choose([meeting.pair for meeting in meetings.values()]) if meetings else []
+    for meeting, result in zip(meetings.values(), chosen, strict=True):
+        meeting.result = result
+    for half in halves:  # a choice of its own, which is gone where nobody reads the name
+        half.result, is_bound = choose([half.pair, half.bound])
+        half.result.view_of = HalfBound(half.label, half.result, is_bound)
 
     def settle() -> None:
         for meeting in meetings.values():
