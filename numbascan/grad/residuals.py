@@ -6,8 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from ..ir.graph import toposort
 from ..ir.loop_node import SCAN, loop_spec
-from ..ir.node import CONSTANT, ITEM, Node
-from ..ops.algebra import is_zero
+from ..ir.node import CONSTANT, INPUT, ITEM, Node
 from ..ops.card import Card
 from ..ops.contract import multiplications
 from ..ops.dims import DIM
@@ -60,8 +59,9 @@ def is_less_than_its_table(rows: Node, fixed: Collection[Node]) -> bool:
     """
     spec = loop_spec(rows.inputs[0] if rows.op is ITEM else rows)
     starts = [*(state.initial for state in spec.states if not state.has_axis), *(carry.shared for carry in spec.carries)]
-    tables = [start for start in starts if start.type.rank > rows.type.rank and start not in fixed and not is_zero(start)]
-    return bool(tables) and has_one_shape(rows, fixed)
+    tables = [start for start in starts if start.type.rank > rows.type.rank]
+    changes = any(one.op is INPUT and one not in fixed for one in toposort(tables))
+    return changes and has_one_shape(rows, fixed)
 
 
 def parts_of_rows(

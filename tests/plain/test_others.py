@@ -419,6 +419,29 @@ def test_elements_of_rows_are_elements() -> None:
     assert all("np.empty((" in line for line in arrays), arrays  # tables alone: no row is copied
 
 
+def parts_of_parts(cube: Any, i: Any, v: Any) -> Any:
+    cube = cube.copy()
+    cube[i][:, [0, 2]] = v
+    cube[i][1] = 5.0
+    cube[i][0][1] += 2.0
+    cube[i + 1][1:3, 0] = v[1:3, 0]
+    cube[0][[0, 1]] = 7.0
+    row = cube[i]
+    row[2][2] = -1.0
+    row[0] *= 2
+    return cube, cube[i][2], cube[i][2][3], row[:, 1]
+
+
+@pytest.mark.parametrize("mode", ["numba", "python"])
+@pytest.mark.parametrize("n", [4, 20])
+def test_parts_of_parts_are_written_where_numpy_writes_them(n: int, mode: str) -> None:
+    rng = np.random.default_rng(0)
+    cube, v = rng.normal(size=(n, n, n)), rng.normal(size=(n, 2))
+    for i in (1, -2):
+        for one, expected in zip(ns.jit(parts_of_parts, mode=mode)(cube, i, v), parts_of_parts(cube, i, v), strict=True):
+            np.testing.assert_array_equal(one, expected)
+
+
 # loops of known length -------------------------------------------------------------------------------------------------
 
 

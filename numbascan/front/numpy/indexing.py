@@ -12,7 +12,7 @@ from ...ir.node import Node, constant, constant_value
 from ...ops.index_entries import FULL, is_position, shortened
 from ...ops.indexing import GATHER, INC_SUBTENSOR, INDEX, SET_SUBTENSOR
 from ...ops.of_shape import of_shape
-from ...ops.runtime_attributes import SizedCard, filled, sized
+from ...ops.runtime_attributes import ARRAY, SizedCard, filled, sized
 from ...ops.shape import SQUEEZE
 from ...tracebacks import entries
 from .. import unsupported
@@ -54,9 +54,9 @@ def put_back(base: Variable, index: Any, part: Variable) -> Variable:
     """`base` with its part at `index` replaced. If that is the old part with a part of its own replaced, the latter alone is written."""
     old, new = getitem(base, index), part.node
     if old.node.op is INDEX and new.op in (SET_SUBTENSOR, INC_SUBTENSOR) and new.inputs[0] is old.node:
-        entries = _entries_of(old.node)
-        if all(map(is_position, entries)):
-            spec = (*filled(entries, iter(old.node.inputs[1:])), *filled(_entries_of(new), iter(new.inputs[2:])))
+        entries, others = _entries_of(old.node), _entries_of(new)
+        if all(map(is_position, entries)) and ARRAY not in others:  # beside arrays of positions, a single one may move axes
+            spec = (*filled(entries, iter(old.node.inputs[1:])), *filled(others, iter(new.inputs[2:])))
             assert isinstance(new.op, SizedCard)
             return Variable(sized(new.op, (base.node, new.inputs[1]), spec))
     return set_subtensor(old, part)
