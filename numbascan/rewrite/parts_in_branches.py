@@ -110,7 +110,14 @@ def _parts_for(node: Node, outputs: Sequence[Node], changing: Set[Node] | None =
         if is_part and part not in outputs and {node, *found}.issuperset(readers[part]):
             found[part] = None
             stack.append(part.inputs[0])
-    return found
+    return {part: None for part in found if _base(part, found) in node.inputs}  # else no side has the array as it was before
+
+
+def _base(part: Node, parts: Collection[Node]) -> Node:
+    """The array in which parts were replaced."""
+    while part in parts:
+        part = part.inputs[0]
+    return part
 
 
 # arrays that a choice updates ----------------------------------------------------------------------------------------

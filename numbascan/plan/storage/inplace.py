@@ -211,7 +211,9 @@ def _is_read_besides(node: Node, readers: Readers) -> bool:
 
 
 def _is_element(reader: Node, array: Node) -> bool:
-    """True if `reader` is one element of `array`."""
+    """True if `reader` is one element of `array`, or numbers that a choice reads of it."""
+    if reader.op is IF_ELSE:
+        return all(not type_.rank for type_ in reader.types) and array is not reader.inputs[0]
     return reader.op is INDEX and not reader.type.rank and reader.inputs.count(array) == 1 and reader.inputs[0] is array
 
 
