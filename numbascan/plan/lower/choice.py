@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...ir.graph import Graph, users
 from ...ir.loops import Alloc, If, Length, Let, Name, Stmt, negated
-from ...ir.node import Node
+from ...ir.node import Node, outputs_of
 from ...ops.control import branches
 from ...types import TensorType
 from ..builder import Builder, Indices
 from ..casts import cast
-from ..storage.inplace import Updates, updated_in_branch, updated_operand
+from ..storage.inplace import Updates, updated_in_branch, updated_results
 from ..storage.placement import is_small
-from ..storage.states import NextRow
+from ..storage.states import Destination, NextRow
 from ..storage.stores import copied, is_there
 from ..storage.tensor_values import InLocals, InMemory, Value
 from ..target import Target
@@ -22,61 +22,75 @@ from .scope import Scope, is_made_in_place
 
 
 def lower(scope: Scope, node: Node) -> list[Value]:
-    """The values of a choice's results."""
-    before = updated_operand(node, scope.target) if node in scope.targets else None
-    target = None if before is None else scope.row_updated(node, before)
-    if before is not None and target is not None:
-        k = node.inputs.index(before) - 1
-        return [_written(scope, node, target, [updated_in_branch(graph, k, scope.target) for graph in branches(node)])]
-    target = next((row for row in scope.targets.get(node, ()) if isinstance(row, NextRow) and row.row.lead), None)
-    if target is not None:  # a row that nothing has read yet
-        return [_written(scope, node, target, [Updates() for _ in branches(node)])]
+    """The values of a choice's results.
+
+    One that updates what lies in the row of a state is made there: each branch writes its changes. So is a row that nothing has read yet.
+    """
+    places, rows = _updated_rows(scope, node)
+    if not places and len(node.types) == 1:
+        fresh = next((row for row in scope.targets.get(node, ()) if isinstance(row, NextRow) and row.row.lead), None)
+        rows = {} if fresh is None else {0: fresh}
     builder = scope.builder
     condition = cast(scope.value(node.inputs[0]).at(()), "bool")
     operands = [scope.value(parent) for parent in node.inputs[1:]]
-    names = [builder.fresh(output.name or "chosen") for output in branches(node)[0].outputs]
+    outputs = branches(node)[0].outputs
+    others = {k: builder.fresh(output.name or "chosen") for k, output in enumerate(outputs) if k not in rows}
     sides, rows_of_sides = [], []
     for graph in branches(node):
         with builder.branch() as side:
-            rows = [_SideRow(side, name, type_) for name, type_ in zip(names, node.types, strict=True)]
-            pairs = zip(graph.outputs, rows, strict=True)
-            targets = {output: [row] for output, row in pairs if _goes_nowhere_else(graph, output, scope.target)}
-            inner = scope.inner(graph.outputs, dict(zip(graph.inputs, operands, strict=True)), targets)
-            inner.run()
-            for row, output in zip(rows, graph.outputs, strict=True):
-                row.hold(builder, inner.value(output))
-        rows_of_sides.append(rows)
+            own = {k: _SideRow(side, name, node.types[k]) for k, name in others.items()}
+            _make(scope, graph, operands, rows, own, updated_in_branch(graph, places, scope.target) if places else Updates())
+        rows_of_sides.append(own)
         sides.append(side)
-    results = [_result(scope, pair) for pair in zip(*rows_of_sides, strict=True)]
-    builder.emit(If(condition, *sides))
-    return results
-
-
-def _written(scope: Scope, node: Node, target: NextRow, updates: Sequence[Updates]) -> Value:
-    """The result in the row of a state. Each branch writes all of it, or, if an operand lies in the row, only its changes (`updates`)."""
-    builder = scope.builder
-    condition = cast(scope.value(node.inputs[0]).at(()), "bool")
-    operands = [scope.value(parent) for parent in node.inputs[1:]]
-    sides = []
-    for graph, changes in zip(branches(node), updates, strict=True):
-        (output,) = graph.outputs
-        with builder.branch() as side:
-            parts = [part for part, writes in changes.rows.items() if writes]
-            targets = {part: [target] for part in [*parts, *([output] if is_made_in_place(output) else [])]}
-            inner = scope.inner(graph.outputs, dict(zip(graph.inputs, operands, strict=True)), targets, changes.stored)
-            inner.run(last=changes.rows)
-            for part in changes.rows:
-                inner.make(part)
-            value = inner.value(output)
-            if not is_made_in_place(output) and not is_there(value, target.row):
-                copied(builder, value, target.place(value.dims))
-        sides.append(side)
+    results = [rows[k].row if k in rows else _result(scope, [own[k] for own in rows_of_sides]) for k in range(len(node.types))]
     then, otherwise = sides
     if then:
         builder.emit(If(condition, then, otherwise))
     elif otherwise:
         builder.emit(If(negated(condition), otherwise))
-    return target.row
+    return results
+
+
+def _updated_rows(scope: Scope, node: Node) -> tuple[dict[int, int], dict[int, NextRow]]:
+    """By result, the argument that it updates, and the row of a state in which that lies and the result is to be."""
+    places: dict[int, int] = {}
+    rows: dict[int, NextRow] = {}
+    outputs = outputs_of(node)
+    wanted = [k for k, output in enumerate(outputs) if any(isinstance(row, NextRow) for row in scope.targets.get(output, ()))]
+    for k, argument in updated_results(node, scope.target).items() if wanted else ():
+        row = scope.row_updated(outputs[k], node.inputs[1 + argument]) if k in wanted else None
+        if row is not None:
+            places[k], rows[k] = argument, row
+    return places, rows
+
+
+def _make(
+    scope: Scope, graph: Graph, operands: Sequence[Value], rows: Mapping[int, NextRow], own: Mapping[int, _SideRow], changes: Updates
+) -> None:
+    """The statements of a branch. rows: of states, by result. own: memory for the other results. changes: what overwrites a row, last."""
+    builder, outputs = scope.builder, graph.outputs
+    targets: dict[Node, list[Destination]] = {}
+    for k, row in rows.items():
+        parts = [part for part, writes in changes.rows.items() if outputs[k] in writes]
+        for part in dict.fromkeys([*parts, *([outputs[k]] if is_made_in_place(outputs[k]) else [])]):
+            targets.setdefault(part, []).append(row)
+    for k, mine in own.items():
+        if _goes_nowhere_else(graph, outputs[k], scope.target):
+            targets.setdefault(outputs[k], []).append(mine)
+    inner = scope.inner(outputs, dict(zip(graph.inputs, operands, strict=True)), targets, changes.stored)
+    inner.run(last=changes.rows)
+    for k, mine in own.items():  # before a row is overwritten that they read
+        if outputs[k] not in changes.rows:
+            mine.hold(builder, inner.value(outputs[k]))
+    for part in changes.rows:
+        inner.make(part)
+    for k, mine in own.items():
+        if outputs[k] in changes.rows:
+            mine.hold(builder, inner.value(outputs[k]))
+    for k, row in rows.items():
+        value = inner.value(outputs[k])
+        if not is_made_in_place(outputs[k]) and not is_there(value, row.row):
+            copied(builder, value, row.place(value.dims))
 
 
 def _goes_nowhere_else(graph: Graph, output: Node, target: Target) -> bool:

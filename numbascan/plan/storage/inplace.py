@@ -30,7 +30,7 @@ from math import inf
 
 from ...ir.graph import Graph, toposort, users
 from ...ir.loop_node import SCAN, loop_spec
-from ...ir.node import ITEM, Node, constant_value
+from ...ir.node import ITEM, Node, constant_value, outputs_of
 from ...ir.ports import LoopSpec, State
 from ...ops.card import Card
 from ...ops.control import IF_ELSE, branches
@@ -74,10 +74,32 @@ def states_of(spec: LoopSpec) -> list[State]:
     return [*spec.states, *(State(carry.shared, (-1,), (carry.read,), carry.write) for carry in spec.carries)]
 
 
-def updated_in_branch(graph: Graph, k: int, target: Target) -> Updates:
-    """The updates in one branch of a choice whose result takes the memory of its argument `k`."""
-    read, write = graph.inputs[k], graph.outputs[0]
-    return Updates() if write is read else _updated([State(read, (-1,), (read,), write)], graph.outputs, target)
+def updated_in_branch(graph: Graph, places: Mapping[int, int], target: Target) -> Updates:
+    """The updates in one branch of a choice whose results take the memory of arguments. places: by result, the number of its argument."""
+    pairs = [(graph.inputs[k], graph.outputs[result]) for result, k in places.items()]
+    return _updated([State(read, (-1,), (read,), write) for read, write in pairs if read is not write], graph.outputs, target)
+
+
+def updated_results(choice: Node, target: Target) -> dict[int, int]:
+    """The results of a choice that may be updated in the memory of an argument, together, each with the argument's number."""
+    places: dict[int, int] = {}
+    for result, output in enumerate(outputs_of(choice)):
+        arguments = {_argument_before(graph, result) for graph in branches(choice)} - {None}
+        k = arguments.pop() if len(arguments) == 1 else None
+        if k is not None and output.type.rank and choice.inputs[1 + k].type == output.type and not is_small(output, target):
+            places[result] = k
+    places = {result: k for result, k in places.items() if [*places.values()].count(k) == 1}
+    while places:
+        sides = [(graph, updated_in_branch(graph, places, target)) for graph in branches(choice)]
+        fitting = {
+            result: k
+            for result, k in places.items()
+            if all(graph.outputs[result] is graph.inputs[k] or graph.outputs[result] in side.rows for graph, side in sides)
+        }
+        if fitting == places:
+            break
+        places = fitting
+    return places
 
 
 def _updated(ports: Sequence[State], outputs: Sequence[Node], target: Target) -> Updates:
@@ -205,7 +227,7 @@ def _replaced_parts(state: State, readers: Readers, outputs: Sequence[Node], tar
 
 def _is_read_besides(node: Node, readers: Readers) -> bool:
     """True if a value has several readers; results of a loop, and reads of one element of an array, do not count."""
-    if node.op is SCAN and all(reader.op is ITEM for reader in readers[node]):
+    if node.op in (SCAN, IF_ELSE) and all(reader.op is ITEM for reader in readers[node]):
         return False
     return len([reader for reader in readers[node] if not _is_element(reader, node)]) > 1
 
@@ -238,17 +260,17 @@ def updated_operand(part: Node, target: Target) -> Node | None:
     - after an inner loop that starts from it, and updates it in place in every step;
     - or after a choice of which one branch updates it in place, and the other one does too, or leaves it as it was.
 
-    Whether `part` reads the array elsewhere is for the caller to check. Not handled: choices of several results, changes of the type.
+    Whether `part` reads the array elsewhere is for the caller to check. Not handled: changes of the type.
     """
     before = _array_before(part)
     if before is None or replaces_part(part, before):
         return before
     if before.type != part.type or is_small(part, target):
         return None
-    if part.op is IF_ELSE:
-        k = part.inputs.index(before) - 1
-        sides = [(graph, updated_in_branch(graph, k, target)) for graph in branches(part)]
-        return before if all(graph.outputs[0] is graph.inputs[k] or graph.outputs[0] in side.rows for graph, side in sides) else None
+    choice = made_with(part)[0]
+    if choice.op is IF_ELSE:
+        k = updated_results(choice, target).get(_position(part))
+        return None if k is None else choice.inputs[1 + k]
     spec = loop_spec(made_with(part)[0])
     ports = states_of(spec)
     rows = updated_in_place(spec, {port.write for port in ports if not is_rotated(port, target)}, target).rows
@@ -262,15 +284,21 @@ def _array_before(part: Node) -> Node | None:
     state = _last_state(part)
     if state is not None:
         return state.initial
-    if part.op is not IF_ELSE or len(part.types) > 1:
+    choice = made_with(part)[0]
+    if choice.op is not IF_ELSE:
         return None
-    arguments = {_argument_before(graph) for graph in branches(part)} - {None}
-    return next((before for k, before in enumerate(part.inputs[1:]) if arguments == {k}), None)
+    arguments = {_argument_before(graph, _position(part)) for graph in branches(choice)} - {None}
+    return next((before for k, before in enumerate(choice.inputs[1:]) if arguments == {k}), None)
 
 
-def _argument_before(graph: Graph) -> int | None:
-    """The number of the argument that a branch would update; None if there is none."""
-    node: Node | None = graph.outputs[0]
+def _position(part: Node) -> int:
+    """Which result of its node a part is."""
+    return part.number("index") if part.op is ITEM else 0
+
+
+def _argument_before(graph: Graph, result: int) -> int | None:
+    """The number of the argument that a branch would update for a result; None if there is none."""
+    node: Node | None = graph.outputs[result]
     while node is not None and node not in graph.inputs:
         node = _array_before(node)
     return None if node is None else graph.inputs.index(node)
@@ -294,7 +322,7 @@ def _last_state(part: Node) -> State | None:
 
 def made_with(part: Node) -> list[Node]:
     """The nodes that are made together with a part: for the last row of a loop, the loop and its result come first."""
-    if part.op is ITEM and part.inputs[0].op is SCAN:
+    if part.op is ITEM and part.inputs[0].op in (SCAN, IF_ELSE):
         return [part.inputs[0], part]
     if part.op not in (INDEX, STATE_BEHIND):
         return [part]
