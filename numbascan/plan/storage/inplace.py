@@ -12,7 +12,9 @@ nothing in the step reads the new row, and whatever is computed while rows are o
   same way.
 
 Loops that overwrite other rows, and read this one, come first. Inner loops and choices write into the row while they run, so a read of
-the row between two of them refuses both. Readers of other results of such a loop are made after it, and must not read the old row.
+the row between two of them refuses both, but for single elements, and numbers that a choice reads of it: these are made before the next
+one writes. A choice of several results updates those that can be updated together. Readers of other results of such a loop or choice are
+made after it, and must not read the old row.
 
 Not handled:
 - states with several taps

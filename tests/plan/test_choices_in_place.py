@@ -1,0 +1,186 @@
+"""Arrays that branches change, and read between, live in one memory: right, and in the time of what is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import numbascan as ns
+
+rng = np.random.default_rng(5)
+
+
+def components(image: Any) -> Any:
+    rows, columns = image.shape
+    labels = np.zeros((rows, columns), np.int64)
+    stack = np.empty((rows * columns, 2), np.int64)
+    count = 0
+    for i in range(rows):
+        for j in range(columns):
+            if image[i, j] and labels[i, j] == 0:
+                count += 1
+                labels[i, j] = count
+                stack[0, 0], stack[0, 1] = i, j
+                top = 1
+                while top > 0:
+                    top -= 1
+                    y, x = stack[top, 0], stack[top, 1]
+                    for k in range(4):
+                        v, u = y + (k == 0) - (k == 1), x + (k == 2) - (k == 3)
+                        if 0 <= v < rows and 0 <= u < columns and image[v, u] and labels[v, u] == 0:
+                            labels[v, u] = count
+                            stack[top, 0], stack[top, 1] = v, u
+                            top += 1
+    return labels, count
+
+
+def quick_sort(a: Any) -> Any:
+    a = a.copy()
+    stack = np.zeros((2 * len(a) + 2, 2), np.int64)
+    stack[0] = (0, len(a) - 1)
+    top = 1
+    while top:
+        top -= 1
+        low, high = stack[top]
+        if low >= high:
+            continue
+        pivot, p = a[high], low
+        for i in range(low, high):
+            if a[i] < pivot:
+                a[i], a[p] = a[p], a[i]
+                p += 1
+        a[high], a[p] = a[p], a[high]
+        stack[top] = low, p - 1
+        stack[top + 1] = p + 1, high
+        top += 2
+    return a
+
+
+def heap_sort(a: Any) -> Any:
+    a = a.copy()
+    n = len(a)
+
+    def sift(start: Any, end: Any) -> None:
+        root = start
+        while True:
+            child = 2 * root + 1
+            if child > end:
+                break
+            if child + 1 <= end and a[child] < a[child + 1]:
+                child += 1
+            if a[root] < a[child]:
+                a[root], a[child] = a[child], a[root]
+                root = child
+            else:
+                break
+
+    for start in range((n - 2) // 2, -1, -1):
+        sift(start, n - 1)
+    for end in range(n - 1, 0, -1):
+        a[0], a[end] = a[end], a[0]
+        sift(0, end - 1)
+    return a
+
+
+def two_arrays(x: Any) -> Any:
+    """Each side reads both arrays as they were, and one another's new elements."""
+    a, b, log = x.copy(), x[::-1].copy(), np.zeros(len(x))
+    for t in range(1, len(x)):
+        if a[t] > b[t - 1]:
+            a[t] = b[t] + a[t - 1]
+            b[t - 1] = a[t] - b[t]
+            log[t] = a[t] + b[t - 1]
+        elif b[t] > 0:
+            b[t] = a[t - 1]
+            log[t] = b[t] * log[t - 1]
+            a[t - 1] = log[t]
+        else:
+            a[t], b[t - 1] = b[t - 1] * 0.5, a[t]
+            log[t] = a[t]
+    return a, b, log
+
+
+def swapped(x: Any) -> Any:
+    """The two arrays change places on one side: neither may be written over the other."""
+    a, b = x.copy(), x[::-1] * 2.0
+    total = 0.0
+    for t in range(len(x)):
+        if x[t] > 0:
+            a[t] = 7.0 + b[t]
+            c = a.copy()
+            a[:] = b
+            b[:] = c
+        else:
+            b[t] = a[t] - 1.0
+            a[t] = b[t] * 2.0
+        total += a[t] * b[t]
+    return a, b, total
+
+
+def nested(x: Any) -> Any:
+    a, n = x.copy(), len(x)
+    hits = np.zeros(n, np.int64)
+    for t in range(n):
+        if a[t] > 0:
+            if a[t] > 1:
+                a[(t + 1) % n] -= a[t]
+                hits[t] = 2
+                if a[(t + 1) % n] < 0:
+                    a[t] = -a[(t + 1) % n]
+            else:
+                hits[(t * 7) % n] += hits[t] + 1
+                a[t] = a[t] / 2
+            last = a[t]
+        else:
+            last = 0.0
+        a[n - 1 - t] += last
+    return a, hits
+
+
+PROGRAMS: dict[Callable[..., Any], Callable[[int], Any]] = {
+    components: lambda n: rng.random((n, n + 1)) < 0.6,
+    quick_sort: lambda n: rng.normal(size=n),
+    heap_sort: lambda n: rng.normal(size=n),
+    two_arrays: lambda n: rng.normal(size=n),
+    swapped: lambda n: rng.normal(size=n),
+    nested: lambda n: rng.normal(size=n),
+}
+
+
+@pytest.mark.parametrize("n", [2, 5, 19, 33])
+@pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
+def test_arrays_that_branches_change_are_what_they_are_in_python(f: Callable[..., Any], n: int) -> None:
+    compiled = ns.jit(f)
+    for _ in range(4):
+        x = PROGRAMS[f](n)
+        for one, expected in zip(_leaves(compiled(x)), _leaves(f(x)), strict=True):
+            np.testing.assert_allclose(one, expected, rtol=1e-12)
+
+
+def _leaves(result: Any) -> tuple[Any, ...]:
+    return result if isinstance(result, tuple) else (result,)
+
+
+@pytest.mark.parametrize("f", [quick_sort, heap_sort, two_arrays, nested], ids=lambda f: f.__name__)
+def test_their_gradients_and_lanes(f: Callable[..., Any]) -> None:
+    x = rng.normal(size=18)
+    weights = np.cos(np.arange(18.0))
+
+    def cost(x: Any) -> Any:
+        return (_leaves(f(x))[0] * weights).sum()
+
+    along = rng.normal(size=18)
+    difference = (cost(x + 1e-7 * along) - cost(x - 1e-7 * along)) / 2e-7
+    assert np.sum(ns.grad(cost)(x) * along) == pytest.approx(difference, rel=1e-5, abs=1e-5)
+    lanes = rng.normal(size=(3, 18))
+    np.testing.assert_allclose(ns.vmap(cost)(lanes), [cost(lane) for lane in lanes], rtol=1e-12)
+
+
+@pytest.mark.parametrize("f", [components, quick_sort, heap_sort], ids=lambda f: f.__name__)
+def test_no_pass_copies_an_array(f: Callable[..., Any]) -> None:
+    compiled = ns.jit(f)
+    compiled(PROGRAMS[f](20))
+    assert "_rows" not in compiled.source()  # two rows that take turns
