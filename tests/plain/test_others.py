@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import numbascan as ns
+import numbascan.tensor as nt
 
 
 def series(x: Any) -> Any:
@@ -440,6 +441,16 @@ def test_parts_of_parts_are_written_where_numpy_writes_them(n: int, mode: str) -
     for i in (1, -2):
         for one, expected in zip(ns.jit(parts_of_parts, mode=mode)(cube, i, v), parts_of_parts(cube, i, v), strict=True):
             np.testing.assert_array_equal(one, expected)
+
+
+def test_a_part_of_a_row_is_set_in_the_row() -> None:
+    def f(x: Any) -> Any:
+        row = nt.set_subtensor(x[1][2], 5.0)
+        return row, nt.inc_subtensor(x[1, 1:][0], 2.0), x[0][1]
+
+    x = np.arange(12.0).reshape(3, 4)
+    for one, expected in zip(ns.jit(f)(x), ([4, 5, 5, 7], [7, 6, 7], 1), strict=True):
+        np.testing.assert_array_equal(one, expected)
 
 
 # loops of known length -------------------------------------------------------------------------------------------------

@@ -42,12 +42,15 @@ def getitem(x: Variable, index: Any) -> Variable:
 
 
 def of_whole(part: Variable) -> Variable:
-    """A part of a row, `x[i][j]`, as the part of the whole array that it is, `x[i, j]`: what reads it does not ask for the row."""
+    """A part of a row, `x[i][j]`, as the part of the whole array that it is, `x[i, j]`: what reads it does not ask for the row.
+
+    `nt.set_subtensor` of it replaces a part of the row all the same.
+    """
     node = part.node
     while node.op is INDEX and (row := node.inputs[0]).op is INDEX and all(map(is_position, _entries_of(row))):
         spec = (*filled(_entries_of(row), iter(row.inputs[1:])), *filled(_entries_of(node), iter(node.inputs[1:])))
         node = sized(INDEX, (row.inputs[0],), spec)
-    return part if node is part.node else Variable(node)
+    return part if node is part.node else Part(node, *_origin(part, "x[…]"))
 
 
 def put_back(base: Variable, index: Any, part: Variable) -> Variable:
