@@ -12,6 +12,7 @@ from numbascan.ir.graph import toposort
 from numbascan.ir.node import INPUT
 
 
+@ns.as_written  # NumPy's own numbers, also in a function that is traced
 def numbers(dtype: str, shape: tuple[int, ...], seed: int) -> Any:
     """Numbers to start from: floats within ±1.5, integers from -4 (unsigned: 0) to 9."""
     rng = np.random.default_rng(seed)
