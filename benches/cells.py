@@ -9,32 +9,15 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import statistics
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from cells_data import CELLS, FORMS, KINDS, names
-from peers import Worker, results_of
-from timing import same
+from peers import Worker, beside
 
 MODULES = {"numbascan": "cells_ours", "JAX": "cells_in_jax"}
-
-
-def measured(name: str, workers: dict[str, Worker], rounds: int, seconds: float) -> dict[str, Any]:
-    """Microseconds of a run and seconds of the first call of both, and the median ratio of our time to JAX's."""
-    results, faults = results_of(name, workers)
-    if faults or not same(*results.values()):
-        raise SystemExit(f"{name}: {faults or 'other numbers'}")
-    first = {candidate: worker.ask(cpu=True)["cpu"] for candidate, worker in workers.items()}
-    turns = [{candidate: worker.ask(time=seconds)["best"] for candidate, worker in workers.items()} for _ in range(rounds)]
-    return {
-        "name": name,
-        "us": {candidate: statistics.median(turn[candidate] for turn in turns) * 1e6 for candidate in workers},
-        "ratio": statistics.median(turn["numbascan"] / turn["JAX"] for turn in turns),
-        "first_s": first,
-    }
 
 
 def table(rows: list[dict[str, Any]]) -> str:
@@ -68,7 +51,7 @@ def main() -> None:
         workers = {candidate: Worker({"JAX": chosen.jax}.get(candidate, sys.executable), module) for candidate, module in MODULES.items()}
         print(f"{'cell':<28}{'ours us':>10}{'JAX us':>10}{'ratio':>7}{'first call s':>14}{'JAX s':>7}")
         for name in [one for asked in chosen.names or CELLS for one in (names((asked,)) if asked in CELLS else [asked])]:
-            row = measured(name, workers, chosen.rounds, chosen.seconds)
+            row = beside("JAX", name, workers, chosen.rounds, chosen.seconds)
             rows.append(row)
             us, first = row["us"], row["first_s"]
             print(

@@ -99,6 +99,21 @@ def measured(name: str, workers: dict[str, Worker], rounds: int, seconds: float)
     }
 
 
+def beside(peer: str, name: str, workers: dict[str, Worker], rounds: int, seconds: float) -> dict[str, Any]:
+    """Microseconds of a run, the processor's seconds of the first call, and the median ratio of our time to the peer's."""
+    results, faults = results_of(name, workers)
+    if faults or not same(*results.values()):
+        raise SystemExit(f"{name}: {faults or 'other numbers'}")
+    first = {candidate: worker.ask(cpu=True)["cpu"] for candidate, worker in workers.items()}
+    turns = [{candidate: worker.ask(time=seconds)["best"] for candidate, worker in workers.items()} for _ in range(rounds)]
+    return {
+        "name": name,
+        "us": {candidate: statistics.median(turn[candidate] for turn in turns) * 1e6 for candidate in workers},
+        "ratio": statistics.median(turn["numbascan"] / turn[peer] for turn in turns),
+        "first_s": first,
+    }
+
+
 def fresh_starts(pythons: dict[str, str], rounds: int) -> list[dict[str, Any]]:
     """Seconds of a whole process, from the start of Python past the first result: without a cache, and with a warm one on disk."""
     rows = []

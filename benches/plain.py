@@ -16,9 +16,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from peers import Worker, results_of
+from peers import Worker, beside, results_of
 from plain_data import DIFFERENTIATED, PROGRAMS
-from timing import same
 
 MODULES = {"numbascan": "plain_ours", "njit": "plain_njit"}
 SMALL = "largest_sum"  # compiled first, so that no first call is that of a process
@@ -26,17 +25,7 @@ SMALL = "largest_sum"  # compiled first, so that no first call is that of a proc
 
 def measured(name: str, workers: dict[str, Worker], rounds: int, seconds: float) -> dict[str, Any]:
     """Microseconds of a run, seconds of the first call, the median ratio of our time to njit's, and the gradient's time to the run's."""
-    results, faults = results_of(name, workers)
-    if faults or not same(*results.values()):
-        raise SystemExit(f"{name}: {faults or 'other numbers'}")
-    first = {candidate: worker.ask(cpu=True)["cpu"] for candidate, worker in workers.items()}
-    turns = [{candidate: worker.ask(time=seconds)["best"] for candidate, worker in workers.items()} for _ in range(rounds)]
-    row: dict[str, Any] = {
-        "name": name,
-        "us": {candidate: statistics.median(turn[candidate] for turn in turns) * 1e6 for candidate in workers},
-        "ratio": statistics.median(turn["numbascan"] / turn["njit"] for turn in turns),
-        "first_s": first,
-    }
+    row = beside("njit", name, workers, rounds, seconds)
     if name in DIFFERENTIATED:
         ours = {"numbascan": workers["numbascan"]}
         _, faults = results_of(f"{name}-grad", ours)

@@ -16,7 +16,7 @@ from ..compile import Program
 from ..emit.runtime.device_array import DeviceArray
 from ..ir.graph import Graph
 from ..ir.loop_node import SCAN
-from ..ir.node import ITEM, Node
+from ..ir.node import Node, owner_of
 from ..modes import Mode
 from ..ops.card import Card
 from ..ops.lowering import View
@@ -218,7 +218,7 @@ def _aliases(graph: Graph) -> list[bool]:
     for node in graph.outputs:
         while isinstance(node.op, Card) and isinstance(node.op.lower, View):
             node = node.inputs[0]
-        source = node.inputs[0] if node.op is ITEM else node
+        source = owner_of(node)[0]
         computed = source.op is SCAN or (isinstance(source.op, Card) and bool(source.inputs))
         result.append(not computed or node in seen)
         seen.add(node)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.loop_node import SCAN
-from ..ir.node import ITEM
+from ..ir.node import owner_of
 from ..rewrite.lane_blocks import lane_blocks
 from ..tracebacks import entry
 from .derivatives.of_functions import Transformed, transform
@@ -66,12 +66,12 @@ def over_lanes(
 def _in_blocks(results: list[Any]) -> list[Any]:
     """The results of all lanes, made in blocks where that is handled, the mode is known and takes them."""
     nodes, mode = [result.node for result in results], current_mode()
-    loops = {node.inputs[0] if node.op is ITEM else node for node in nodes}
+    loops = {owner_of(node)[0] for node in nodes}
     if len(loops) != 1 or mode is None or mode.target == "cuda" or mode.check_finite or lane_blocks.__name__ in mode.without:
         return results
     (loop,) = loops
     blocks = lane_blocks(loop) if loop.op is SCAN else None
-    return results if blocks is None else [Variable(blocks[node.number("index") if node.op is ITEM else 0]) for node in nodes]
+    return results if blocks is None else [Variable(blocks[owner_of(node)[1]]) for node in nodes]
 
 
 def _lane_count(mapped: Sequence[Variable]) -> Any:

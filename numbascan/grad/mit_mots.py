@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from ..ir.graph import substitute, toposort
 from ..ir.loop_node import SCAN, loop_spec, scan_node
-from ..ir.node import ITEM, Node, constant, constant_value, new_input, outputs_of
+from ..ir.node import ITEM, Node, constant, constant_value, new_input, outputs_of, owner_of
 from ..ir.ports import Carry, LoopSpec, MitMot, Seq, State, Trace, row_of
 from ..ir.respecialise import settled
 from ..ops.algebra import broadcast_to, concatenate, dims_of, expand, incremented, is_zero, rows, sub, terms_of, total
@@ -76,7 +76,7 @@ def _of_loop(node: Node, loops: dict[Node, _Plain]) -> Node | None:
     if node.op.name != "index":
         return None
     source = node.inputs[0]
-    loop, index = (source.inputs[0], source.number("index")) if source.op is ITEM else (source, 0)
+    loop, index = owner_of(source)
     if loop not in loops or not _starts_behind(node, loop_spec(loop).n_steps):
         return None
     return loops[loop].tail(index) if index < len(loops[loop].parts) else None

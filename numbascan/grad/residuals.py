@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from ..ir.graph import toposort
 from ..ir.loop_node import SCAN, loop_spec
-from ..ir.node import CONSTANT, INPUT, ITEM, Node
+from ..ir.node import CONSTANT, INPUT, Node, owner_of
 from ..ops.card import Card
 from ..ops.contract import multiplications
 from ..ops.dims import DIM
@@ -49,7 +49,7 @@ def rows_of_loops(backward: Sequence[Node], inputs: Collection[Node], which: Cal
 
 
 def _is_of_loop(node: Node) -> bool:
-    return len(node.types) == 1 and (node.inputs[0] if node.op is ITEM else node).op is SCAN
+    return len(node.types) == 1 and owner_of(node)[0].op is SCAN
 
 
 def is_less_than_its_table(rows: Node, fixed: Collection[Node]) -> bool:
@@ -57,7 +57,7 @@ def is_less_than_its_table(rows: Node, fixed: Collection[Node]) -> bool:
 
     To run the loop again would take that array as it was before each step: for a loop that fills one row of a table, the whole table.
     """
-    spec = loop_spec(rows.inputs[0] if rows.op is ITEM else rows)
+    spec = loop_spec(owner_of(rows)[0])
     starts = [*(state.initial for state in spec.states if not state.has_axis), *(carry.shared for carry in spec.carries)]
     tables = [start for start in starts if start.type.rank > rows.type.rank]
     changes = any(one.op is INPUT and one not in fixed for one in toposort(tables))
@@ -125,7 +125,7 @@ def _is_as_large(value: Node, parts: Sequence[Node]) -> bool:
 def _is_heavy(node: Node) -> bool:
     if len(node.types) > 1:
         return False
-    source = node.inputs[0] if node.op is ITEM else node
+    source = owner_of(node)[0]
     if not isinstance(source.op, Card):
         return False
     if isinstance(source.op.lower, Library):

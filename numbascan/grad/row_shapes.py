@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ..ir.node import INPUT, ITEM, Node, constant, constant_value
+from ..ir.node import INPUT, Node, constant, constant_value, owner_of
 from ..ops.algebra import broadcast_to, dims_of, indexed, written
 from ..ops.card import Card
 from ..ops.dims import DIM
@@ -40,7 +40,7 @@ def _are_fixed(dims: Collection[Node], fixed: Collection[Node]) -> bool:
 
 def _shaped_by(node: Node) -> list[Node]:
     """What the shape of a value depends on: dimensions of its operands, and values."""
-    source = node.inputs[0] if node.op is ITEM else node
+    source = owner_of(node)[0]
     if source.op is INPUT:
         return []
     if source.op is INDEX:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from .graph import Graph, close
-from .node import LOOP, Node, make
-from .ports import LoopSpec
+from .node import LOOP, Node, make, owner_of
+from .ports import Carry, LoopSpec
 from .respecialise import MISFIT, respecialised
 
 
@@ -59,6 +59,16 @@ def loop_spec(node: Node) -> LoopSpec:
     body = node.attr("body")
     assert isinstance(body, Body)
     return body.ports.with_outer(node.inputs)
+
+
+def carry_of(node: Node) -> Carry | None:
+    """The carry of a loop that has `node` as its last value; None for other nodes."""
+    loop, index = owner_of(node)
+    if loop.op is not SCAN:
+        return None
+    spec = loop_spec(loop)
+    k = index - (len(loop.types) - len(spec.carries))  # carries are the last outputs
+    return spec.carries[k] if k >= 0 else None
 
 
 def is_misfit(node: Node) -> bool:

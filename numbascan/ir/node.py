@@ -243,6 +243,11 @@ def item(node: Node, index: int, name: str | None = None) -> Node:
     return make(ITEM, (node,), (node.types[index],), (("index", index),), name, node.origin)
 
 
+def owner_of(node: Node) -> tuple[Node, int]:
+    """The node that computes `node`, and which of its outputs that is."""
+    return (node.inputs[0], node.number("index")) if node.op is ITEM else (node, 0)
+
+
 def outputs_of(node: Node) -> tuple[Node, ...]:
     """Every output of `node` as a node of one output."""
     return (node,) if len(node.types) == 1 else tuple(item(node, k) for k in range(len(node.types)))

@@ -11,7 +11,7 @@ import numpy as np
 from ..ir.graph import leaves, substitute, toposort
 from ..ir.loop_node import SCAN, loop_spec
 from ..ir.loops import BROADCAST_DIM, LEAST, Apply, Expr, Index, Length, Literal, Name
-from ..ir.node import ITEM, Node, constant, constant_value
+from ..ir.node import Node, constant, constant_value, owner_of
 from ..ir.ports import LoopSpec
 from ..types import TensorType
 from . import failing
@@ -131,8 +131,8 @@ def _held_dim(node: Node, axis: int) -> Node:
 
 def _loop_of(node: Node) -> tuple[LoopSpec, int] | None:
     """The loop that a node is a result of, and the number of that result; None for other nodes."""
-    loop, index = (node.inputs[0], node.attr("index")) if node.op is ITEM else (node, 0)
-    return (loop_spec(loop), index) if loop.op is SCAN and isinstance(index, int) else None
+    loop, index = owner_of(node)
+    return (loop_spec(loop), index) if loop.op is SCAN else None
 
 
 def _steps_of(node: Node) -> Node | None:
@@ -186,7 +186,7 @@ def around(spec: LoopSpec, value: Node, known: Mapping[Node, Node]) -> Node | No
 
 def _of_routine(node: Node, axis: int) -> Node | None:
     """A dimension of a routine's result in terms of its operands' dimensions, as its card gives it; None if it is made otherwise."""
-    call, index = (node.inputs[0], node.number("index")) if node.op is ITEM else (node, 0)
+    call, index = owner_of(node)
     if not isinstance(call.op, Card) or not isinstance(call.op.lower, Library):
         return None
     view: Any = _Measured(call)

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..ir.loop_node import SCAN, loop_spec
 from ..ir.loops import Expr, add, compare
-from ..ir.node import ITEM, Node, constant, constant_value
+from ..ir.node import Node, constant, constant_value, owner_of
 from ..ir.ports import State
 from ..types import TensorType
 from .algebra import call, dims_of, expand, incremented, rows, where, zeros_like
@@ -44,7 +44,7 @@ def _element(view: Operands, index: Indices) -> Expr:
 def _vjp(node: Node, cotangent: Node) -> tuple[Node | None, Node | None]:
     """The cotangent goes to the last row if there is one, else to the initial value."""
     result = node.inputs[1]
-    loop = result.inputs[0] if result.op is ITEM else result
+    loop = owner_of(result)[0]
     n_steps = loop_spec(loop).n_steps if loop.op is SCAN else dims_of(result)[0]  # `until` leaves at least one step
     known = constant_value(n_steps)
     if known is not None and not known:
@@ -85,13 +85,13 @@ def is_own_state(node: Node) -> bool:
     state = _state_of(result)
     if state is None or state.initial is not node.inputs[0]:
         return False
-    count = constant_value(loop_spec(result.inputs[0] if result.op is ITEM else result).n_steps)
+    count = constant_value(loop_spec(owner_of(result)[0]).n_steps)
     return count is None or bool(count)
 
 
 def _state_of(result: Node) -> State | None:
     """The state of one row that has a node as its rows; None for other nodes."""
-    loop, index = (result.inputs[0], result.number("index")) if result.op is ITEM else (result, 0)
+    loop, index = owner_of(result)
     if loop.op is not SCAN:
         return None
     spec = loop_spec(loop)

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..ir.graph import Graph, rebuild_with, toposort
 from ..ir.loop_node import SCAN, loop_spec
-from ..ir.node import ITEM, Node
+from ..ir.node import Node, owner_of
 from ..ops.checkpoint_schedule import NUMBERS, TURNS, steps_again
 from .interpret import interpret
 
@@ -37,5 +37,5 @@ def _at_most(node: Node) -> Node | None:
     if node.op.name != "dim" or node.attr("axis") != 0:
         return None
     source = node.inputs[0]
-    loop = source.inputs[0] if source.op is ITEM else source
+    loop = owner_of(source)[0]
     return loop_spec(loop).n_steps if loop.op is SCAN else None

@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 
 from ..ir.graph import toposort
 from ..ir.loop_node import SCAN, loop_spec, scan_node
-from ..ir.node import ITEM, Node, constant_value, named, new_input, outputs_of
+from ..ir.node import ITEM, Node, constant_value, named, new_input, outputs_of, owner_of
 from ..ir.ports import IN_BLOCKS, LoopSpec, Seq, State, Trace
 from ..ops.algebra import broadcast_to, call, cast, dims_of, expand, indexed, transpose
 from ..ops.block_size import block_size, from_blocks, in_blocks
@@ -124,7 +124,7 @@ class _Block:
         return value.node if value.of_lanes else broadcast_to(value.node, (self.n_lanes, *dims_of(value.node)))
 
     def _made(self, node: Node) -> _Value:
-        source = node.inputs[0] if node.op is ITEM else node
+        source = owner_of(node)[0]
         if source.op is SCAN:
             for result, (rows, has_lanes) in zip(outputs_of(source), self._of_loop(loop_spec(source).opened()), strict=True):
                 self.known[result] = _Value(_lanes_first(rows) if has_lanes else rows, has_lanes)

@@ -22,7 +22,7 @@ from collections.abc import Callable, Collection, Sequence, Set
 from ..ir.graph import Graph, close, dependents, substitute, toposort, users
 from ..ir.inner_graphs import all_nodes
 from ..ir.loop_node import loop_spec
-from ..ir.node import ARG, INPUT, ITEM, Node, named, outputs_of
+from ..ir.node import ARG, INPUT, ITEM, Node, named, outputs_of, owner_of
 from ..ops.card import Card
 from ..ops.control import IF_ELSE, branches, if_else
 from ..ops.indexing import INC_SUBTENSOR, SET_SUBTENSOR
@@ -66,7 +66,7 @@ def _with_choices(outputs: Sequence[Node], made: Results) -> tuple[Node, ...]:
         if node is None:
             return plain
         results = made(node, plain)
-        done.update(one.inputs[0] if one.op is ITEM else one for one in results)
+        done.update(owner_of(one)[0] for one in results)
         if results != outputs_of(node):
             plain = with_results(plain, {node: results}, {})
 
@@ -163,7 +163,7 @@ def _root(array: Node, inputs: Sequence[Node]) -> int | None:
         if array.op in PARTS and is_in_memory(array):
             array = array.inputs[0]
             continue
-        choice, k = (array.inputs[0], array.number("index")) if array.op is ITEM else (array, 0)
+        choice, k = owner_of(array)
         if choice.op is not IF_ELSE:
             return None
         roots = {_root(graph.outputs[k], graph.inputs) for graph in branches(choice)}

@@ -16,9 +16,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..ir.graph import toposort, users
-from ..ir.loop_node import SCAN, loop_spec
-from ..ir.node import ITEM, Node
-from ..ir.ports import Carry
+from ..ir.loop_node import carry_of, loop_spec
+from ..ir.node import Node, owner_of
 from ..ops.algebra import call, is_zero, terms_of, total
 from ..ops.dims import DIM
 from ..ops.indexing import INC_SUBTENSOR
@@ -50,38 +49,39 @@ def _with_one_started(writes: Sequence[Node]) -> tuple[Node, ...] | None:
         terms = terms_of(added)
         for term in terms:
             is_read_here = len(readers[term]) == 1 and term not in writes
-            if not _is_sum_from_zeros(term) or not is_read_here or term.type != before.type or _loop_of(term) in toposort([before]):
+            if not _is_sum_from_zeros(term) or not is_read_here or term.type != before.type or owner_of(term)[0] in toposort([before]):
                 continue
             rest = total([one for one in terms if one is not term])
             results = _started(term, before)
-            value = results[_position(term)]
-            return with_results(writes, {_loop_of(term): results}, {node: value if rest is None else call("accumulate", value, rest)})
+            value = results[owner_of(term)[1]]
+            return with_results(writes, {owner_of(term)[0]: results}, {node: value if rest is None else call("accumulate", value, rest)})
     return None
 
 
 def _started(node: Node, before: Node) -> tuple[Node, ...]:
     """The results of the loop whose sum a node is, with that started from `before`."""
-    spec = loop_spec(_loop_of(node))
-    k = _position(node) - len(_loop_of(node).types)  # carries are the last results
+    loop, index = owner_of(node)
+    spec = loop_spec(loop)
+    k = index - len(loop.types)  # carries are the last results
     carries = list(spec.carries)
     carries[k] = replace(carries[k], shared=before)
-    return loop_results(_loop_of(node), replace(spec, carries=tuple(carries)))
+    return loop_results(loop, replace(spec, carries=tuple(carries)))
 
 
 def _is_sum_from_zeros(node: Node) -> bool:
     """True if a node is the sum over the steps of a loop, from zeros on."""
-    port = _carry_of(node)
+    port = carry_of(node)
     return port is not None and is_zero(port.shared) and _only_adds(port.write, port.read)
 
 
 def _only_adds(write: Node, read: Node) -> bool:
     """True if a step adds to what it carries, and does nothing else with it."""
     while write is not read:
-        port = _carry_of(write)
+        port = carry_of(write)
         if port is not None:
             if not _only_adds(port.write, port.read):
                 return False
-            inputs = list(_loop_of(write).inputs)
+            inputs = list(owner_of(write)[0].inputs)
             inputs.remove(port.shared)
             before, others = port.shared, inputs
         elif write.op.name == "accumulate" or write.op is INC_SUBTENSOR:
@@ -98,21 +98,3 @@ def _reads(nodes: Sequence[Node], array: Node) -> bool:
     """True if values depend on an array, and not on its lengths alone."""
     measured = [node for node in toposort(nodes) if node.op is DIM and node.inputs[0] is array]
     return array in toposort(nodes, stop=measured)
-
-
-def _carry_of(node: Node) -> Carry | None:
-    """The carry whose last value a node is."""
-    loop = _loop_of(node)
-    if loop.op is not SCAN:
-        return None
-    spec = loop_spec(loop)
-    k = _position(node) - (len(loop.types) - len(spec.carries))
-    return spec.carries[k] if k >= 0 else None
-
-
-def _loop_of(node: Node) -> Node:
-    return node.inputs[0] if node.op is ITEM else node
-
-
-def _position(node: Node) -> int:
-    return node.number("index") if node.op is ITEM else 0

@@ -9,7 +9,7 @@ from math import prod
 from ..ir.graph import leaves, substitute, toposort
 from ..ir.loop_node import SCAN, loop_spec, scan_node
 from ..ir.messages import negative_steps, short_sequence
-from ..ir.node import ITEM, Node, constant
+from ..ir.node import Node, constant, owner_of
 from ..ir.ports import LoopSpec, Seq, Trace
 from ..ir.respecialise import settled
 from ..ops.algebra import add, dims_of, same_dims
@@ -106,11 +106,10 @@ def _loop_counted(count: Node) -> Node | None:
     if count.op.name != "dim" or count.attr("axis") != 0:
         return None
     rows = count.inputs[0]
-    loop, index = (rows.inputs[0], rows.attr("index")) if rows.op is ITEM else (rows, 0)
+    loop, index = owner_of(rows)
     if loop.op is not SCAN:
         return None
     spec = loop_spec(loop)
-    assert isinstance(index, int)
     return loop if index < len(spec.states) + len(spec.traces) and not spec.mit_mots else None
 
 

@@ -9,6 +9,7 @@ from typing import Any  # noqa: TID251 - a card's attributes are of any type
 import numpy as np
 
 from ...ir.graph import toposort, users
+from ...ir.loop_node import carry_of
 from ...ir.loops import Apply, Expr, Index, Literal, Template, add, mul, names_in
 from ...ir.names import verbatim
 from ...ir.node import CONSTANT, ITEM, Node, constant_value
@@ -19,7 +20,7 @@ from ..builder import Builder, Indices
 from ..casts import cast
 from ..storage.arguments import KernelArguments
 from ..storage.placement import Placement, is_small, placements
-from ..storage.save_mem import STATE_BEHIND, is_last_value, is_loop_rows
+from ..storage.save_mem import STATE_BEHIND, is_loop_rows
 from ..storage.states import Destination, NextRow, ResultRows
 from ..storage.stores import is_there, replaces_part, store
 from ..storage.tensor_values import Computed, InLocals, InMemory, Value, indices_of
@@ -155,7 +156,7 @@ class Scope:
         is_own = isinstance(before.op, Card) and not isinstance(before.op.lower, View) and not is_loop_rows(before)
         if before.op is STATE_BEHIND:  # the loop has ended, and nobody asks it for other rows of this state
             is_own = self.reads(before.inputs[0]) == 1
-        elif is_last_value(before):
+        elif carry_of(before) is not None:
             is_own = True
         if not is_own or before in self.targets or self.reads(before) > 1 or not isinstance(value, InMemory):
             return None

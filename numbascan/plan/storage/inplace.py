@@ -32,7 +32,7 @@ from math import inf
 
 from ...ir.graph import Graph, toposort, users
 from ...ir.loop_node import SCAN, loop_spec
-from ...ir.node import ITEM, Node, constant_value, outputs_of
+from ...ir.node import ITEM, Node, constant_value, outputs_of, owner_of
 from ...ir.ports import LoopSpec, State
 from ...ops.card import Card
 from ...ops.control import IF_ELSE, branches
@@ -271,7 +271,7 @@ def updated_operand(part: Node, target: Target) -> Node | None:
         return None
     choice = made_with(part)[0]
     if choice.op is IF_ELSE:
-        k = updated_results(choice, target).get(_position(part))
+        k = updated_results(choice, target).get(owner_of(part)[1])
         return None if k is None else choice.inputs[1 + k]
     spec = loop_spec(made_with(part)[0])
     ports = states_of(spec)
@@ -289,13 +289,8 @@ def _array_before(part: Node) -> Node | None:
     choice = made_with(part)[0]
     if choice.op is not IF_ELSE:
         return None
-    arguments = {_argument_before(graph, _position(part)) for graph in branches(choice)} - {None}
+    arguments = {_argument_before(graph, owner_of(part)[1]) for graph in branches(choice)} - {None}
     return next((before for k, before in enumerate(choice.inputs[1:]) if arguments == {k}), None)
-
-
-def _position(part: Node) -> int:
-    """Which result of its node a part is."""
-    return part.number("index") if part.op is ITEM else 0
 
 
 def _argument_before(graph: Graph, result: int) -> int | None:

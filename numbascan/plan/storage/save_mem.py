@@ -22,7 +22,7 @@ import numpy as np
 from ...ir.graph import Graph, substitute, toposort
 from ...ir.inner_graphs import all_nodes, bodies
 from ...ir.loop_node import SCAN, loop_spec
-from ...ir.node import ITEM, Node, constant_value
+from ...ir.node import ITEM, Node, constant_value, owner_of
 from ...ops.algebra import call, cast, concatenate, expand, indexed, is_zero, rows, where
 from ...ops.card import Card, apply
 from ...ops.control import with_bodies
@@ -187,9 +187,8 @@ def _is_of_state(node: Node) -> bool:
     source = node.inputs[1]
     if not _is_loop_result(source):
         return False
-    loop, index = (source.inputs[0], source.attr("index")) if source.op is ITEM else (source, 0)
+    loop, index = owner_of(source)
     spec = loop_spec(loop)
-    assert isinstance(index, int)
     state = spec.states[index] if index < len(spec.states) else None
     has_axis, depth = (False, 1) if node.op is LAST_STATE else (node.attr("has_axis"), node.attr("depth"))
     return state is not None and (state.initial, state.depth, state.has_axis) == (node.inputs[0], depth, has_axis)
@@ -200,7 +199,7 @@ def _is_of_trace(node: Node) -> bool:
     initial, source = node.inputs
     if node.type.rank or not is_zero(initial) or not _is_loop_result(source):
         return False
-    loop, index = (source.inputs[0], source.number("index")) if source.op is ITEM else (source, 0)
+    loop, index = owner_of(source)
     spec = loop_spec(loop)
     return 0 <= index - len(spec.states) < len(spec.traces)
 
@@ -220,14 +219,6 @@ def is_loop_rows(node: Node) -> bool:
     return node.op is STATE_BEHIND or is_history(node) or is_thinned(node) or (is_row_read(node) and _is_loop_result(node.inputs[0]))
 
 
-def is_last_value(node: Node) -> bool:
-    """True if the node is what a loop leaves of a shared variable."""
-    if not _is_loop_result(node):
-        return False
-    loop, index = (node.inputs[0], node.number("index")) if node.op is ITEM else (node, 0)
-    return index >= len(loop.types) - len(loop_spec(loop).carries)
-
-
 def may_end_early(node: Node) -> bool:
     """True if `until` decides the number of rows of a loop's result (or of some of its rows)."""
     if node.op is INDEX and is_history(node.inputs[0]):  # rows of an earlier tap
@@ -240,7 +231,7 @@ def may_end_early(node: Node) -> bool:
         if row_request(node) in (Last(), LastState()):
             return False
         node = node.inputs[0]
-    source = node.inputs[0] if node.op is ITEM else node
+    source = owner_of(node)[0]
     return source.op is SCAN and loop_spec(source).until is not None
 
 
@@ -298,7 +289,7 @@ def _behind(node: Node) -> Node:
         return apply(STATE_BEHIND, source, shape=node.type.shape)
     if not _is_loop_result(source):
         return node
-    loop, index = (source.inputs[0], source.number("index")) if source.op is ITEM else (source, 0)
+    loop, index = owner_of(source)
     spec = loop_spec(loop)
     state = spec.states[index] if index < len(spec.states) else None
     is_trace = 0 <= index - len(spec.states) < len(spec.traces)
@@ -363,4 +354,4 @@ def _rows_from_end(entry: object, operands: Sequence[Node]) -> int | None:
 
 
 def _is_loop_result(node: Node) -> bool:
-    return node.op is SCAN or (node.op is ITEM and node.inputs[0].op is SCAN)
+    return owner_of(node)[0].op is SCAN
