@@ -15,7 +15,7 @@ import numpy as np
 from .graph import Graph, toposort
 from .inner_graphs import bodies
 from .loop_node import SCAN, loop_spec
-from .node import ARG, CONSTANT, INPUT, ITEM, Node, constant_value
+from .node import ARG, CONSTANT, HIDDEN, INPUT, ITEM, Node, constant_value
 from .ports import Carry, LoopSpec, MitMot, State, Trace
 from .show import INLINE_LIMIT, attributes, input_kind, number, read_by, row
 
@@ -209,7 +209,7 @@ class Drawing:
 
     def _new(self, name: str | None) -> Place:
         """A new node under a name that no other has."""
-        base = f"v{next(self._numbers)}" if name is None or name.startswith("_ns_") else name
+        base = f"v{next(self._numbers)}" if name is None or name.startswith(HIDDEN) else name
         text, copies = base, 1
         while text in self._used:
             copies += 1
@@ -220,7 +220,7 @@ class Drawing:
 
 def _name(*nodes: Node, default: str = "value") -> str:
     """The first name that a user has given, else `default`."""
-    return next((node.name for node in nodes if node.name is not None and not node.name.startswith("_ns_")), default)
+    return next((node.name for node in nodes if node.name is not None and not node.name.startswith(HIDDEN)), default)
 
 
 def _order(graph: Graph) -> list[Node]:
@@ -244,7 +244,7 @@ def shown(node: Node) -> Node:
 
 def _same_as(node: Node) -> Node | None:
     """The operand that a node only hands on, by a cast that keeps every number or integer arithmetic without effect; else None."""
-    if len(node.types) > 1 or (node.name is not None and not node.name.startswith("_ns_")):
+    if len(node.types) > 1 or (node.name is not None and not node.name.startswith(HIDDEN)):
         return None
     name, operands = node.op.name, node.inputs
     if name in ("cast", "python_number"):

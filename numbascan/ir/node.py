@@ -19,6 +19,7 @@ import numpy.typing as npt
 from ..types import TensorType, dtype_name
 
 LOOP = "scan"  # the name of the op of loops
+HIDDEN = "_ns_"  # how the variables begin that conversion makes: their names say nothing to a reader
 Attrs = tuple[tuple[str, Hashable], ...]
 Origin = tuple[str, int]
 
@@ -208,8 +209,8 @@ def labelled(node: Node, name: str | None) -> Node:
 
 
 def named(node: Node, name: str | None) -> Node:
-    """The node itself, named `name` unless it has a name. Constants get none: other programs hold the same node."""
-    if node.name is None and node.op is not CONSTANT:
+    """The node itself, named `name` unless it has a name. Hidden names are none; constants get none, as other programs hold them."""
+    if node.name is None and node.op is not CONSTANT and not (name or "").startswith(HIDDEN):
         node.name = name
     return node
 

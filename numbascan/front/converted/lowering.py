@@ -26,7 +26,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-RUNTIME = "_ns_"  # the variable through which converted code reaches the functions that it calls
+RUNTIME = "_ns_"  # ir.node.HIDDEN: the variable through which converted code reaches the functions that it calls
 Names = tuple[str, ...]
 Syntax = TypeVar("Syntax", bound=ast.AST)
 Function = ast.FunctionDef | ast.Lambda

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ...ir.node import HIDDEN
 from ...ops.card import card_named
 from ...ops.raising import RAISING, named
 from ...types import TensorType, show_shape
@@ -32,7 +33,6 @@ class Unset:
 
 
 UNSET = Unset()
-OWN = "_ns_"  # how the names begin that conversion makes
 RESULT = "_ns_result"  # the variable that holds what a function returns
 
 
@@ -307,7 +307,7 @@ def joined(
     halves: list[_Half] = []
     for label, one, other in ways:
         if is_absent(one) or is_absent(other):
-            half = None if one is other or label.startswith(OWN) or label == RESULT else _half(label, one, other, places)
+            half = None if one is other or label.startswith(HIDDEN) or label == RESULT else _half(label, one, other, places)
             nests.append((LEAF, [half or (one if one is other else ABSENT)]))
             halves += [half] if half else []
             continue

@@ -20,7 +20,7 @@ import numpy as np
 from ...checkpoint import Checkpoint
 from ...errors import TracerError
 from ...ir.graph import free_inputs
-from ...ir.node import Node, constant_value, n_asked
+from ...ir.node import HIDDEN, Node, constant_value, n_asked
 from ...ops.last_state import last_state
 from ...types import TensorType, show_shape
 from ..draw_scopes import keep_draws
@@ -39,7 +39,6 @@ from .choices import chosen_in, value_of
 from .chosen import freeze, holders, is_known, keep_free
 from .frames import FRAMES, NO_OBJECT, Frame, Place, Stuck, frame, note
 from .joining import (
-    OWN,
     RESULT,
     UNSET,
     Held,
@@ -814,7 +813,7 @@ class _Scan:
         else:
             value = Variable(concatenate([zeros((1, *rows.shape[1:]), rows.type.dtype), rows[-1:]])[-1].node)
         value = as_type(value, TensorType(value.type.dtype, value.type.shape, weak=is_weak))
-        if not self.n_steps and not name.startswith(OWN) and self.start.get(name) is not UNSET:
+        if not self.n_steps and not name.startswith(HIDDEN) and self.start.get(name) is not UNSET:
             value.view_of = Unassured(name, value, rows, others, why, is_twice)
         elif value.ndim and (others or is_twice):
             value.view_of = _unsure(name, value, others, why, is_twice)
