@@ -57,6 +57,14 @@ OTHERWISE: dict[str, tuple[str, Run]] = {
     "moveaxis": ("m", lambda f, m: f(m, 0, 1)),
     "ones": ("s", lambda f, s: f(3)),
     "pad": ("x", lambda f, x: f(x, 1)),
+    "compress": ("x", lambda f, x: f(x > 0, x)),
+    "delete": ("x", lambda f, x: f(x, 1)),
+    "extract": ("x", lambda f, x: f(x > 0, x)),
+    "insert": ("x", lambda f, x: f(x, 1, 0.5)),
+    **dict.fromkeys(("nanpercentile", "nanquantile", "percentile", "quantile"), ("x", lambda f, x: f(x, 0.5))),
+    "polyfit": ("xx", lambda f, x, y: f(x, y, 1)),
+    "ravel_multi_index": ("k", lambda f, k: f((k, k), (3, 3))),
+    "unravel_index": ("k", lambda f, k: f(k, (3, 3))),
     "repeat": ("x", lambda f, x: f(x, 2)),
     "reshape": ("m", lambda f, m: f(m, (-1,))),
     "roll": ("x", lambda f, x: f(x, 1)),
@@ -75,6 +83,7 @@ OTHERWISE: dict[str, tuple[str, Run]] = {
     "tril_indices": ("s", lambda f, s: f(3)),
     "triu_indices": ("s", lambda f, s: f(3)),
     "unique": ("x", lambda f, x: f(x, size=3)),
+    "where": ("xx", lambda f, x, y: f(x > 0, x, y)),
     "vsplit": ("m", lambda f, m: f(m, [1])),
 }
 """How the functions are called that the usual operands do not suit."""

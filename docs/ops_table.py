@@ -18,7 +18,6 @@ import numpy as np
 import ops_support
 
 import numbascan.tensor as nt
-from numbascan.front.unsupported import OF_UNKNOWN_LENGTH
 from numbascan.front.variable import DISPATCH, METHODS
 
 PAGE = Path(__file__).with_name("ops.md")
@@ -30,7 +29,7 @@ What a traced value or a symbolic variable understands. Each function stands und
 Names in **bold** are PyTensor's, too. Arguments are NumPy's; `out=` and `where=` are refused.
 
 Operators (`+ - * / // % ** @`, comparisons, `& | ^ ~ << >>`, `abs`, `divmod`) mean what they mean in NumPy, and `x[...]` takes
-positions, slices, new axes, `...` and arrays of integers. {methods} work as well.
+positions, slices, new axes, `...`, arrays of integers and masks. {methods} work as well.
 
 What the last columns say was found by trying:
 
@@ -39,8 +38,6 @@ What the last columns say was found by trying:
 - *SIMD*: LLVM makes vectors of a loop over its elements (float64, x86-64 with AVX2; memory that is filled or
   copied is none). *BLAS*: it is a product of matrices, which BLAS makes.
   In the lanes of `ns.vmap` a loop over lanes lies around it, and goes by its own rules.
-
-Known and refused, because the length of the result depends on values: {refused}.
 
 <!-- Written by docs/ops_table.py. -->
 """
@@ -135,8 +132,7 @@ def _code(names: list[str]) -> str:
 def page() -> str:
     """The text of docs/ops.md."""
     methods = sorted(numpy_name(key) for key in DISPATCH if isinstance(key, tuple))
-    refused = sorted(map(numpy_name, OF_UNKNOWN_LENGTH))
-    head = HEAD.format(methods=_code(methods), refused=_code(refused))
+    head = HEAD.format(methods=_code(methods))
     columns = "NumPy, SciPy", "`nt.`", "gives", "grad", "CUDA", "SIMD"
     lines = [head, ":::::{div} five-columns", f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows()), ":::::"]) + "\n"

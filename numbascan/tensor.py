@@ -23,6 +23,9 @@ from .front.numpy.indexing import *
 from .front.numpy.joining import *
 from .front.numpy.linalg import *
 from .front.numpy.math import *
+from .front.numpy.neighbours import *
+from .front.numpy.places import *
+from .front.numpy.quantiles import *
 from .front.numpy.rearranging import *
 from .front.numpy.reductions import *
 from .front.numpy.sets import *

@@ -57,7 +57,6 @@ _INSTEAD = {
     **dict.fromkeys(("dump", "dumps", "tobytes", "tofile"), _NO_MEMORY),
     "argpartition": "write np.argsort(x)",
     "byteswap": "only its values count here; leave it out",
-    "compress": "write np.where(mask, x, other), since how long a result is must not depend on values; x[mask] of a known mask",
     "fill": f"{_NOT_WRITTEN}y = np.full_like(y, value)",
     "itemset": f"{_NOT_WRITTEN}y = nt.set_subtensor(y[index], value)",
     "itemsize": "write x.dtype.itemsize",

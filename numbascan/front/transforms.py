@@ -52,7 +52,7 @@ from .tracing import (
     refuse_leaked,
     trace,
 )
-from .tree import Static, Structure, flatten, flattened, n_leaves, paths, unflatten
+from .tree import Static, Structure, flatten, flattened, n_leaves, opened_lists, paths, unflatten
 from .variable import Variable, as_variable
 from .views import Assumption, asking_same
 
@@ -554,7 +554,7 @@ class Jitted(Generic[P, R]):
             result = trace(self.__wrapped__, args, kwargs, bind=True, placeholders=inputs, before=numbers)
         if self._home is ITS_OWN:
             refuse_changed(self.name, [name for name, _ in self._parameters(structure)], nests, before)
-        leaves, returned = flattened(result.value)
+        leaves, returned = opened_lists(*flattened(result.value))
         outputs = tuple(as_variable(leaf).node for leaf in leaves)
         written = {k: variables[k].node for k, node in enumerate(inputs) if same[k] == k and variables[k].node is not node}
         assumed = {

@@ -144,6 +144,64 @@ def _build(structure: Structure, leaves: Iterator[Any]) -> Any:
     return cls._make(built) if hasattr(cls, "_make") else cls(built)
 
 
+class ListOf:
+    """A list of nests as the class of a nest, whose children are arrays: for each leaf of an element, its values in all elements.
+
+    depth: of how many levels of lists the elements are, each a row of the one array.
+    """
+
+    __slots__ = ("_key",)
+    __name__ = "list"  # in messages
+
+    def __init__(self, kind: type, structure: Structure, depth: int) -> None:
+        self._key = kind, structure, depth
+
+    def __call__(self, children: list[Any]) -> Any:
+        kind, structure, depth = self._key
+        return kind(self._element([array[k] for array in children], structure, depth) for k in range(len(children[0])))
+
+    def _element(self, parts: list[Any], structure: Structure, depth: int) -> Any:
+        return [self._element([row], structure, depth - 1) for row in parts[0]] if depth else unflatten(structure, parts)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ListOf) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ListOf, self._key
+
+
+class OpenList:
+    """Base of lists whose length only the run knows. `flatten` takes one for a leaf; `opened_lists` gives its arrays."""
+
+    def parts(self) -> tuple[ListOf, list[Any]]:
+        """The class of a nest for it, and the arrays that are the children."""
+        raise NotImplementedError
+
+
+def opened_lists(leaves: Iterable[Any], structure: Structure) -> tuple[list[Any], Structure]:
+    """Leaves and structure, with the arrays of each `OpenList` in place of it."""
+    found: list[Any] = []
+    return found, _opened(iter(leaves), structure, found)
+
+
+def _opened(leaves: Iterator[Any], structure: Structure, found: list[Any]) -> Structure:
+    if not isinstance(structure, str):
+        cls, keys, children = structure
+        return cls, keys, tuple(_opened(leaves, child, found) for child in children)
+    if structure != LEAF:
+        return structure
+    leaf = next(leaves)
+    if not isinstance(leaf, OpenList):
+        found.append(leaf)
+        return LEAF
+    make, arrays = leaf.parts()
+    found.extend(arrays)
+    return make, None, (LEAF,) * len(arrays)
+
+
 def alike(one: Structure, other: Structure) -> bool:
     """Whether two structures are the same but for the order in which the keys of dicts were written.
 

@@ -108,23 +108,15 @@ class PartAt:
         self._check(name, how)
         x, given = self._x, None if values is None else as_variable(values)
         mask = _mask_of_the_run(self._index)
-        if mask is not None:
-            return self._under(mask, new_part, given, name)
+        if mask is not None and mask.ndim <= x.ndim and (given is None or not given.ndim):
+            mask = mask[(..., *(None,) * (x.ndim - mask.ndim))]
+            return where(mask, self._fitting(new_part(x, given), name), x)
         part = x[self._index]
         if name == "set" or not _may_repeat(self._index):
             return METHODS["set"](part, self._fitting(new_part(part, given), name))
         if name in ("add", "subtract"):
             return METHODS["inc"](part, self._fitting(new_part(0, given), name))
         return self._one_by_one(part, new_part, given, name)
-
-    def _under(self, mask: Variable, new_part: Callable[[Any, Any], Any], given: Variable | None, name: str) -> Variable:
-        x = self._x
-        if mask.ndim > x.ndim or (given is not None and given.ndim):
-            raise TypeError(
-                f"x.at[mask].{name}(y){at_line()}: a mask that only the run knows takes one number for y; write np.where(mask, y, x)"
-            )
-        mask = mask[(..., *(None,) * (x.ndim - mask.ndim))]
-        return where(mask, self._fitting(new_part(x, given), name), x)
 
     def _one_by_one(self, part: Variable, new_part: Callable[[Any, Any], Any], given: Variable | None, name: str) -> Variable:
         """An array of indices may name an element twice: a loop over them, as np.multiply.at runs it."""

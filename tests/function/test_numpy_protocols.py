@@ -241,7 +241,7 @@ PROTOCOLS: dict[str, tuple[Callable[[Any], Any], str | None]] = {
     "np.vectorize": (lambda x: np.vectorize(lambda y: 2 * y)(x), "fixed shape"),
     "a method of an array": (lambda x: np.ones(3).dot(x[:3]), "fixed shape"),
     "an element of an array": (lambda x: np.zeros(3).__setitem__(0, x[0]), "put into a NumPy array"),
-    "an index of an array": (lambda x: A[(x > 0)[:2]], r"np\.where\(mask, value, array\)"),
+    "an index of an array": (lambda x: A[(x > 0)[:3]], r"np\.where\(mask, value, array\)"),
     "__len__": (lambda x: len(x) * x, r"write x\.shape\[0\]"),
     "__iter__": (lambda x: sum(x), "needs a fixed length"),
     "__iter__ that NumPy asks for": (lambda x: x * np.iterable(x), None),

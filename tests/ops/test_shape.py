@@ -305,7 +305,7 @@ def test_only_axes_that_change_are_regrouped():
         (lambda x, m: np.split(m, 3, axis=1), ValueError, "no multiple of 3"),
         (lambda x, m: np.transpose(m, (0, 2)), np.exceptions.AxisError, "axis 2 is out of bounds"),
         (lambda x, m: np.moveaxis(x, m.sum().astype("int64"), 0), TypeError, "axis is traced"),
-        (lambda x, m: np.tile(m, m.sum().astype("int64")), TypeError, "reps is traced"),
+        (lambda x, m: np.tile(m, m.sum()), TypeError, "reps is .*an integer scalar is needed"),
         (lambda x, m: np.pad(m, 1, mode="median"), ValueError, "'median' is not supported"),
         (lambda x, m: np.pad(m, -1), ValueError, "cannot be negative"),
         (lambda x, m: nt.zeros((-2, 3)), ValueError, "negative dimensions"),

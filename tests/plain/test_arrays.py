@@ -113,9 +113,28 @@ CALLS: dict[str, list[tuple[Any, ...]]] = {
     "unstack": [(A,)],
     "eigvals": MATRIX,
     "trim_zeros": [(V,)],
+    **{key: [(A, A), (V, V)] for key in ("array_equal", "intersect1d", "setdiff1d", "setxor1d", "union1d")},
+    **{key: [(V, V)] for key in ("convolve", "correlate", "digitize")},
+    **{key: [(A, 30.0), (V, [10.0, 20.0])] for key in ("percentile", "nanpercentile")},
+    **{key: [(A, 0.3), (V, [0.1, 0.2])] for key in ("quantile", "nanquantile")},
+    "compress": [(V > 1, V), (V > 1, A, 0)],
+    "delete": [(V, 1), (A, 1, 0), (V, [0, 1])],
+    "extract": [(A > 0, A)],
+    "insert": [(V, 1, 2.0), (A, 1, 2.0, 0)],
+    "histogram": [(A,), (V, V)],
+    "histogram_bin_edges": [(A,), (V, V)],
+    "polyder": [(V,), (V, 0)],
+    "polyint": [(V,), (V, 0)],
+    "polyfit": [(V, V, 1)],
+    "ravel_multi_index": [((K, K), (9, 9))],
+    "unravel_index": [(K, (3, 3))],
 }
 BY_METHOD: dict[str, list[tuple[Any, ...]]] = {
-    **{name: calls for name, calls in CALLS.items() if name not in ("matrix_transpose", "copy", "sort", "round", "diagonal", "where")},
+    **{
+        name: calls
+        for name, calls in CALLS.items()
+        if name not in ("matrix_transpose", "copy", "sort", "round", "diagonal", "where", "compress")
+    },
     "copy": [(A,), (V,), (N,), (A.T,)],
     "astype": [
         (A, "float64"),
@@ -131,7 +150,7 @@ BY_METHOD: dict[str, list[tuple[Any, ...]]] = {
     "reshape": [(A, 9), (A, (3, 3)), (A, -1), (V, 3, 1)],
     "round": [(A,), (M,)],
     "sort": [],
-    "nonzero": [],
+    "compress": [(V, V > 1), (A, V > 1, 0)],
     "searchsorted": [(V, A)],
     "transpose": [(A,), (T, 2, 0, 1), (T, (0, 1, 2)), (V,)],
     "swapaxes": [(A, 0, 1), (A, 0, 0)],

@@ -11,8 +11,9 @@ from ...ir.node import constant, constant_value
 from ...ops.compare import COMPARISONS, WHERE
 from ...ops.elementary import CAST
 from ...tracebacks import entry
-from ..variable import Variable, as_variable, at_line, implements, is_large, number_as, op
+from ..variable import METHODS, Variable, as_variable, at_line, implements, is_large, number_as, op
 from .shape import result_type
+from .shape_arguments import shape_of
 from .ufuncs import FUNCTIONS
 
 _cards = {card.name: card for card in COMPARISONS}
@@ -105,24 +106,45 @@ def allclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan
     return result
 
 
+@implements(np.array_equal)
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Variable:
+    """Whether two arrays have one shape, and the same elements; `equal_nan`: NaN equals NaN.
+
+    >>> import numbascan.tensor as nt
+    >>> nt.array_equal(nt.dvector("a"), nt.dvector("b"))
+    <bitwise_and: bool[]>
+    """
+    one, other = as_variable(a1), as_variable(a2)
+    sizes, others = shape_of(one), shape_of(other)
+    if len(sizes) != len(others) or any(isinstance(n, int) and isinstance(m, int) and n != m for n, m in zip(sizes, others, strict=True)):
+        return as_variable(np.bool_(False))
+    is_one_shape: Any = as_variable(np.bool_(True))
+    for n, m in zip(sizes, others, strict=True):
+        is_one_shape = is_one_shape & equal(n, m)
+    common = tuple(slice(np.minimum(n, m)) for n, m in zip(sizes, others, strict=True))
+    one, other = one[common], other[common]
+    is_equal: Any = equal(one, other)
+    if equal_nan and one.type.kind in "fc" and other.type.kind in "fc":
+        is_equal = is_equal | (np.isnan(one) & np.isnan(other))
+    return is_one_shape & is_equal.all()
+
+
 @implements(np.where)
-def where(condition: Any, *choices: Any) -> Variable:
+def where(condition: Any, *choices: Any) -> Any:
     """where(condition, x, y): x where the condition holds, else y, elementwise; only what is taken is computed.
 
     Arguments: three variables, arrays or numbers of shapes that broadcast. Returns x and y's common dtype.
-
-    Raises TypeError for the condition alone: how many indices it gives is not known before the run.
+    where(condition) is nonzero(condition).
 
     >>> import numbascan.tensor as nt
     >>> x = nt.dvector("x")
     >>> nt.where(x > 0, x, 0)
     <where: float64[?]>
     """
+    if not choices:
+        return METHODS["nonzero"](as_variable(condition))
     if len(choices) != 2:
-        raise TypeError(
-            f"np.where takes a condition and two choices on traced values{at_line()}; how many indices np.where(condition) gives "
-            "is not known before the run: write np.where(condition, x, y), or np.sum(condition) to count"
-        )
+        raise ValueError(f"np.where takes a condition and two choices, or none of these{at_line()}; write np.where(condition, x, y)")
     condition = as_variable(condition)
     if condition.type.dtype != "bool":
         condition = op(CAST, condition, dtype="bool")
@@ -194,5 +216,5 @@ def relu(x: Any, alpha: Any = 0) -> Variable:
 switch = where
 eq, neq, lt, gt, le, ge = equal, not_equal, less, greater, less_equal, greater_equal
 FUNCTIONS.update({function.__name__: function for function in (less, less_equal, greater, greater_equal, equal, not_equal)})
-FUNCTIONS.update({function.__name__: function for function in (isclose, allclose, where, select, clip, relu)})
+FUNCTIONS.update({function.__name__: function for function in (isclose, allclose, array_equal, where, select, clip, relu)})
 FUNCTIONS.update(switch=where, eq=equal, neq=not_equal, lt=less, gt=greater, le=less_equal, ge=greater_equal)

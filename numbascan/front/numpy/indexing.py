@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -15,8 +15,7 @@ from ...ops.of_shape import of_shape
 from ...ops.runtime_attributes import ARRAY, SizedCard, filled, sized
 from ...ops.shape import SQUEEZE
 from ...tracebacks import entries
-from .. import unsupported
-from ..variable import Variable, as_variable, at_line, check_weak, implements, is_large, number_as, op
+from ..variable import METHODS, Variable, as_variable, at_line, check_weak, implements, is_large, number_as, op
 from .choices import clip, where
 from .joining import stack
 from .shape import broadcast_arrays, broadcast_sizes, broadcast_to, expand_dims, ravel
@@ -28,7 +27,7 @@ WRITING = "x[idx].set(y) or nt.set_subtensor(x[idx], y), which give the new arra
 
 
 def getitem(x: Variable, index: Any) -> Variable:
-    """x[index], with NumPy's meaning: positions, slices, new axes, `...`, integer arrays, and masks that are known while tracing."""
+    """x[index], with NumPy's meaning: positions, slices, new axes, `...`, integer arrays and masks."""
     index = index if isinstance(index, tuple) else (index,)
     spec, gap = _spec(x, index)
     x = _fitting_masks(x, index)
@@ -136,16 +135,24 @@ def _entries(part: Any) -> list[Any]:
     return _array_entries(as_variable(_no_empty_list(part))) if mask is None else [constant(places) for places in np.nonzero(mask)]
 
 
+def _mask(part: Any) -> Any:
+    """A part of an index, if it is a mask: an array where it is known while tracing, else a variable. None for what is no mask."""
+    if not isinstance(part, Variable | np.ndarray | list | tuple):
+        return None
+    known = known_mask(part)
+    return known if known is not None else part if isinstance(part, Variable) and part.type.kind == "b" else None
+
+
 def _fitting_masks(x: Variable, index: tuple[Any, ...]) -> Variable:
     """x, which must have the dimensions of the masks in an index: IndexError now, or ValueError at the run."""
-    masks = [known_mask(part) if isinstance(part, Variable | np.ndarray | list | tuple) else None for part in index]
+    masks = [_mask(part) for part in index]
     if all(mask is None for mask in masks):
         return x
     ranks = [0 if part is None or part is Ellipsis else 1 if mask is None else mask.ndim for part, mask in zip(index, masks, strict=True)]
     axis, sizes = 0, list(shape_of(x))
     for part, mask, rank in zip(index, masks, ranks, strict=True):
-        for k, length in enumerate(() if mask is None else mask.shape, axis):
-            if isinstance(sizes[k], int) and sizes[k] != length:
+        for k, length in enumerate(() if mask is None else shape_of(mask) if isinstance(mask, Variable) else mask.shape, axis):
+            if isinstance(sizes[k], int) and isinstance(length, int) and sizes[k] != length:
                 raise IndexError(
                     f"x[mask]: {x!r} has length {sizes[k]} along axis {k}, the mask {length}{at_line()}; both must be the same"
                 )
@@ -168,10 +175,12 @@ def _no_empty_list(part: Any) -> Any:
 
 def _array_entries(array: Variable) -> list[Any]:
     if array.type.kind == "b":
-        raise TracerError(
-            f"x[mask] with a traced mask ({array!r}){at_line()}: how many elements it takes only the run knows; "
-            "write np.where(mask, x, other), or np.where(mask, x, 0) before a sum"
-        )
+        if not array.ndim:
+            raise TracerError(
+                f"x[condition] with a traced truth value ({array!r}){at_line()}: x with one axis more, or nothing of it; write an `if`, or "
+                "np.where(condition, x, other)"
+            )
+        return [places.node for places in METHODS["nonzero"](array)]
     if array.type.kind not in "iu":
         raise IndexError(
             f"x[{array!r}]{at_line()}: only integers, slices, ..., None and integer arrays are indices; write .astype('int64')"
@@ -287,11 +296,6 @@ def _integers(indices: Any, name: str) -> Variable:
     if index.type.kind not in "iu":
         raise TypeError(f"{name}: the indices {index!r} must be integers{at_line()}; write .astype('int64')")
     return index
-
-
-@implements(method="nonzero")
-def _nonzero(x: Variable) -> NoReturn:
-    unsupported.refuse(np.nonzero)
 
 
 @implements(np.take, method="take")

@@ -7,16 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import TracerError
 from ...ir.node import constant_value
 from ...ops.algebra import call
+from ...ops.raising import RAISING
 from ...ops.runtime_attributes import sized
 from ...ops.shape import PADDED, ROLL
 from ...tracebacks import entries
-from ..variable import Variable, as_variable, at_line, implements, number_as
+from ..variable import Variable, as_variable, at_line, implements, number_as, op
+from .creation import arange
 from .joining import concatenate, part
-from .shape import broadcast_to, expand_dims, ravel, reshape, swapaxes
-from .shape_arguments import NOT_GIVEN, axes_of, axis_of, fixed_int, shape_of, size_of
+from .math import cast
+from .reductions import cumsum, searchsorted, sum
+from .shape import broadcast_to, expand_dims, ravel, reshape, specify_shape, swapaxes
+from .shape_arguments import NOT_GIVEN, axes_of, axis_of, dim, fixed_int, shape_of, size_of, value_of
 
 
 @implements(np.flip)
@@ -94,11 +97,11 @@ def tile(A: Any, reps: Any) -> Variable:
     <reshape: float64[2, 6]>
     """
     x = as_variable(A)
-    counts = [fixed_int(rep, "np.tile: reps") for rep in (reps if isinstance(reps, list | tuple | np.ndarray) else [reps])]
+    counts = [value_of(size_of(rep, "np.tile: reps")) for rep in (reps if isinstance(reps, list | tuple | np.ndarray) else [reps])]
     rank = max(x.ndim, len(counts))
     counts = [1] * (rank - len(counts)) + counts
     x = expand_dims(x, tuple(range(rank - x.ndim))) if x.ndim < rank else x
-    if all(count == 1 for count in counts):
+    if all(isinstance(count, int) and count == 1 for count in counts):
         return x
     sizes = shape_of(x)
     apart = expand_dims(x, tuple(range(0, 2 * rank, 2)))
@@ -106,7 +109,7 @@ def tile(A: Any, reps: Any) -> Variable:
     return reshape(wide, _grown(sizes, counts))
 
 
-def _grown(sizes: Sequence[Any], counts: Sequence[int]) -> list[Any]:
+def _grown(sizes: Sequence[Any], counts: Sequence[Any]) -> list[Any]:
     """Each size times its count. A single unknown size becomes -1, for `reshape`."""
     known = [size for size in (*sizes, *counts) if isinstance(size, int)]
     if len(known) == 2 * len(sizes) - 1 and 0 not in known:
@@ -118,7 +121,9 @@ def _grown(sizes: Sequence[Any], counts: Sequence[int]) -> list[Any]:
 def repeat(a: Any, repeats: Any, axis: int | None = None) -> Variable:
     """`a` with each element (or row along an axis) `repeats` times in a row.
 
-    Arguments: repeats, an int, or one for each element where their number is fixed; known while tracing.
+    Arguments: repeats, an integer, or one for each element.
+
+    Raises ValueError for a negative one, when it runs.
 
     >>> import numbascan.tensor as nt
     >>> nt.repeat(nt.tensor("float64", shape=(2, 3), name="x"), 2, axis=1)
@@ -127,22 +132,30 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Variable:
     x = as_variable(a)
     if axis is None:
         x, axis = ravel(x), 0
-    place = axis_of(axis, x.ndim, "np.repeat")
-    known = constant_value(repeats.node) if isinstance(repeats, Variable) else np.asarray(repeats)
-    if known is None or known.dtype.kind not in "iu":
-        raise TypeError(f"np.repeat: repeats must be integers known while tracing, not {repeats!r}{at_line()}")
-    if known.size > 1:
-        length = x.type.shape[place]
-        if length is None:
-            raise TracerError(
-                f"np.repeat: one number for each element needs a fixed length, that of {x!r} is not{at_line()}; give one number"
-            )
+    place, counts = axis_of(axis, x.ndim, "np.repeat"), as_variable(repeats)
+    if counts.type.kind not in "iu" or counts.ndim > 1:
+        raise TypeError(f"np.repeat: repeats must be an integer, or a vector of these, not {repeats!r}{at_line()}")
+    known, length = constant_value(counts.node), x.type.shape[place]
+    if known is None or (known.size != 1 and length is None):
+        return x[(*(slice(None),) * place, _places_of_repeats(counts, dim(x, place)))]
+    if length is not None and known.size != 1:
         places: Any = np.repeat(np.arange(length), np.asarray(known, dtype="int64"))
         return x[(*(slice(None),) * place, places)]
     sizes, count = shape_of(x), int(known.reshape(()))
     apart = expand_dims(x, place + 1)
     wide = broadcast_to(apart, (*sizes[: place + 1], count, *sizes[place + 1 :]))
     return reshape(wide, _grown(sizes, [count if k == place else 1 for k in range(x.ndim)]))
+
+
+def _places_of_repeats(counts: Variable, n: Any) -> Variable:
+    """For each element of the result, where it stands among the n elements that are repeated."""
+    is_right = (counts >= 0).all()
+    counts = op(RAISING, cast(counts, "int64"), is_right, error="ValueError", message="np.repeat: repeats may not contain negative values")
+    counts = reshape(counts, ()) if counts.ndim and counts.type.shape[0] == 1 else counts
+    if not counts.ndim:
+        return arange(counts * n) // np.maximum(counts, 1)
+    ends = cumsum(specify_shape(counts, (n,)))
+    return searchsorted(ends, arange(sum(counts)), "right")
 
 
 # pad ----------------------------------------------------------------------------------------------------------------

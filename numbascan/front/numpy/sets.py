@@ -1,4 +1,4 @@
-"""Functions of sets of values: bincount, isin, unique."""
+"""Functions of sets of values, and how often each stands in an array."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from .creation import arange, zeros
 from .indexing import not_negative
 from .joining import concatenate
 from .math import cast
+from .places import flatnonzero
+from .rearranging import diff
 from .reductions import argsort, searchsorted, sort
 from .shape import ravel, reshape, specify_shape
 from .shape_arguments import dim, shape_of, size_of, value_of
@@ -67,6 +69,7 @@ def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: 
     return ~result if invert else result
 
 
+@implements(np.unique)
 def unique(
     ar: Any,
     return_index: bool = False,
@@ -75,17 +78,19 @@ def unique(
     axis: None = None,
     *,
     equal_nan: bool = True,
-    size: int,
+    sorted: bool = True,
+    size: int | None = None,
     fill_value: Any = None,
 ) -> Any:
-    """The values of `ar`, each once, in ascending order: the first `size` of them, as JAX's function of this name gives them.
+    """The values of `ar`, each once, in ascending order.
 
     Arguments:
         return_index: give the place of the first of each, too.
         return_inverse: the place in the result of each element of `ar`; `size` or more for a value that has no room there.
         return_counts: how often each stands in `ar`.
-        equal_nan: whether NaN is one value.
-        size: the length of the result.
+        equal_nan: whether NaN is one value. sorted: changes nothing, they are in order in any case.
+        size (of `nt.unique` alone): the length of the result, for steps of loops and for lanes, where it must not depend on values, as in
+            JAX's function of this name: the first `size` values.
         fill_value: what stands behind the last value; the least one unless given. Its place there is that of the least, its count 0.
 
     Returns the values, or a tuple of these and what else was asked for.
@@ -96,12 +101,6 @@ def unique(
     """
     if axis is not None:
         raise TypeError(f"nt.unique(axis={axis!r}) is not supported on traced values{at_line()}; leave axis out")
-    try:
-        room = operator.index(size)
-    except TypeError:
-        room = -1
-    if room < 0:
-        raise TypeError(f"nt.unique: size is {size!r}{at_line()}; give an int that is known while tracing, 0 or more")
     x = as_variable(ar)
     values = ravel(x)
     order = argsort(values)
@@ -110,6 +109,27 @@ def unique(
     is_new: Any = (values != before) & ~(np.isnan(values) & np.isnan(before)) if equal_nan and x.type.kind in "fc" else values != before
     is_new = is_new | (arange(n) == 0)
     number = is_new.cumsum() - 1
+    if size is None:
+        first = flatnonzero(is_new)
+        results = [values[first], order[first]]
+        counts = diff(concatenate([first, [n]])) if return_counts else None
+    else:
+        results, counts = _first(values, order, is_new, number, size, fill_value)
+    inverse = reshape(zeros((n,), "int64")[order].set(number), shape_of(x)) if return_inverse else None
+    asked = [results[0], *[results[1]] * bool(return_index), *[inverse] * bool(return_inverse), *[counts] * bool(return_counts)]
+    return asked[0] if len(asked) == 1 else tuple(asked)
+
+
+def _first(
+    values: Variable, order: Variable, is_new: Variable, number: Variable, size: Any, fill_value: Any
+) -> tuple[list[Variable], Variable]:
+    """The first `size` values with the places of the first of each, and how often each stands there."""
+    try:
+        room = operator.index(size)
+    except TypeError:
+        room = -1
+    if room < 0:
+        raise TypeError(f"nt.unique: size is {size!r}{at_line()}; give an int that is known while tracing, 0 or more")
     place = where(is_new & (number < room), number, room)  # values without room go to an extra place behind the last
     is_value = arange(room) < is_new.sum()
 
@@ -117,16 +137,51 @@ def unique(
         listed = zeros((room + 1,), values.dtype)[place].set(values)
         return where(is_value, listed[:room], listed[0] if fill is None else number_as(as_variable(fill), values.dtype))
 
-    results = [filled(values, fill_value)]
-    if return_index:
-        results.append(filled(order, None))
-    if return_inverse:
-        results.append(reshape(zeros((n,), "int64")[order].set(number), shape_of(x)))
-    if return_counts:
-        results.append(zeros((room + 1,), "int64")[np.minimum(number, room)].inc(1)[:room])
-    return results[0] if len(results) == 1 else tuple(results)
+    counts = zeros((room + 1,), "int64")[np.minimum(number, room)].inc(1)[:room]
+    return [filled(values, fill_value), filled(order, None)], counts
 
 
-__all__ = ["bincount", "isin", "unique"]
+@implements(np.union1d)
+def union1d(ar1: Any, ar2: Any) -> Variable:
+    """The values of both arrays, each once, in ascending order."""
+    return unique(concatenate([ravel(ar1), ravel(ar2)]))
+
+
+@implements(np.setdiff1d)
+def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Variable:
+    """The values of `ar1` that `ar2` lacks: each once, in ascending order, or those of a set (`assume_unique`) in their order."""
+    values = ravel(ar1) if assume_unique else unique(ar1)
+    return values[isin(values, ar2, invert=True)]
+
+
+@implements(np.intersect1d)
+def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
+    """The values that both arrays have, each once, in ascending order.
+
+    return_indices: give the places of the first of each in `ar1` and in `ar2`, too.
+    """
+    (one, first), (other, second) = (_with_places(values, assume_unique) for values in (ar1, ar2))
+    every = concatenate([one, other])
+    order = argsort(every)
+    every = every[order]
+    at = flatnonzero(every[1:] == every[:-1])
+    common = every[at]
+    return (common, first[order[at]], second[order[at + 1] - dim(one, 0)]) if return_indices else common
+
+
+def _with_places(values: Any, is_set: bool) -> Any:
+    x = ravel(values)
+    return (x, arange(dim(x, 0))) if is_set else unique(x, return_index=True)
+
+
+@implements(np.setxor1d)
+def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Variable:
+    """The values that one of the arrays has and the other lacks, each once, in ascending order."""
+    every = sort(concatenate([ravel(ar) if assume_unique else unique(ar) for ar in (ar1, ar2)]))
+    differs = concatenate([[True], every[1:] != every[:-1], [True]])
+    return every[(differs[1:] & differs[:-1])[: dim(every, 0)]]
+
+
+__all__ = ["bincount", "intersect1d", "isin", "setdiff1d", "setxor1d", "union1d", "unique"]
 
 entries(globals(), __all__)

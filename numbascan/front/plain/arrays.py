@@ -40,9 +40,9 @@ def may_be_written() -> bool:
 def written(x: Variable, index: Any, value: Any) -> None:
     """x[index] = value. ValueError for an array that may not be written, TypeError for a number, and for a variable of a graph."""
     check_may_write(x, "x[idx] = y")
-    if (found := behind_mask(x, index)) is not None:
+    if (found := behind_mask(x, index)) is not None and not as_variable(value).ndim:
         part, mask = found
-        _set(part, _masked(part, mask, value))
+        _set(part, where(mask, _as_dtype(value, part), part))
         return
     _set(x, indexing.set_subtensor(indexing.getitem(x, index), _as_dtype(value, x)))
 
@@ -136,16 +136,16 @@ def number_cast(number: Variable, x: Variable) -> Variable:
 
 
 def behind_mask(x: Variable, index: Any) -> tuple[Variable, Variable] | None:
-    """The part of x that a traced mask selects from, and the mask aligned with its axes. None without a traced mask."""
+    """The part of x that a traced mask selects from, and the mask aligned with its axes. None unless one is beside slices and positions."""
     parts = index if isinstance(index, tuple) else (index,)
     masks = [k for k, part in enumerate(parts) if _is_traced_mask(part)]
-    if not masks:
+    if len(masks) != 1:
         return None
+    (place,), mask = masks, parts[masks[0]]
     if len(parts) == 1:
-        return x, _wide(x, parts[0], 0)
-    (place, *others), mask = masks, parts[masks[0]]
-    if others or not _is_basic(parts[:place] + parts[place + 1 :]):
-        raise TypeError(f"x[mask, …]{at_line()}: beside a mask that only the run knows stand positions and slices alone")
+        return x, _wide(x, mask, 0)
+    if not _is_basic(parts[:place] + parts[place + 1 :]):
+        return None
     part = getitem(x, (*parts[:place], *(slice(None),) * mask.ndim, *parts[place + 1 :]))
     taken = sum(not (one is None or one is Ellipsis) for one in parts) - 1 + mask.ndim
     before = sum(
@@ -156,17 +156,6 @@ def behind_mask(x: Variable, index: Any) -> tuple[Variable, Variable] | None:
 
 def _is_traced_mask(part: Any) -> bool:
     return isinstance(part, Variable) and part.type.kind == "b" and indexing.known_mask(part) is None
-
-
-def _masked(x: Variable, wide: Variable, value: Any) -> Variable:
-    """x with the value where the mask holds. ValueError for an array of values: only the run knows how many the mask takes."""
-    given = as_variable(value)
-    if given.ndim:
-        raise ValueError(
-            f"x[mask] = values{at_line()}: how many values the mask takes only the run knows; write one number, or "
-            "x[:] = np.where(mask, other, x)"
-        )
-    return where(wide, _as_dtype(given, x), x)
 
 
 def _wide(x: Variable, mask: Variable, before: int) -> Variable:
@@ -189,16 +178,9 @@ def _wide(x: Variable, mask: Variable, before: int) -> Variable:
     return mask[(..., *(None,) * (x.ndim - before - mask.ndim))]
 
 
-def changed_where(x: Variable, wide: Variable, operator: Callable[[Any, Any], Any], value: Callable[[], Any]) -> None:
-    """`x[mask] += y` for a traced mask, already aligned with x (`wide`). ValueError for an array of values y."""
+def changed_where(x: Variable, before: Variable, wide: Variable, operator: Callable[[Any, Any], Any], given: Variable) -> None:
+    """`x[mask] += y` of a number y, for a traced mask, already aligned with x (`wide`); `before`: what x was when y was computed."""
     check_may_write(x, "x[mask] += y")
-    before = Variable(x.node)
-    given = as_variable(value())
-    if given.ndim:
-        raise ValueError(
-            f"x[mask] += values{at_line()}: how many values the mask takes only the run knows; write one number, or "
-            "x[:] = np.where(mask, x + other, x)"
-        )
     # the operator gets 1 where the mask does not hold: what it does to the elements there is no part of the result or its derivative
     result = as_variable(operator(where(wide, before, before.dtype.type(1)), given))
     _check_fits(result, x, "x[mask] += y")
@@ -216,9 +198,12 @@ def changed(x: Any, operator: Callable[[Any, Any], Any], value: Any, name: str =
         return operator(x, value)
     check_may_write(x, name)
     result = as_variable(operator(x, value))
-    if result.ndim > x.ndim or any(
-        b not in (None, a) and (a is not None or b != 1)
-        for a, b in zip(x.type.shape[x.ndim - result.ndim :], result.type.shape, strict=True)
+    if (
+        result.ndim > x.ndim
+        or any(
+            a is not None and b not in (None, a)  # lengths that only the run knows it compares
+            for a, b in zip(x.type.shape[x.ndim - result.ndim :], result.type.shape, strict=True)
+        )
     ):
         raise ValueError(
             f"non-broadcastable output operand with shape {show_shape(x.type.shape)} doesn't match the broadcast shape "
@@ -408,7 +393,7 @@ BY_ITSELF = frozenset({"split", "array_split", "hsplit", "vsplit", "dsplit", "__
 LIKE = frozenset({"zeros_like", "ones_like", "full_like", "empty_like"})
 COPIES = LIKE | {"copy", "flatten", "round", "around", "take", "repeat", "concatenate", "append", "astype", "tile"}
 """Functions that never return their argument, even where nothing changes in it."""
-UNSURE = frozenset({"einsum"})
+UNSURE = frozenset({"trim_zeros", "einsum"})
 """Functions whose results are views in cases that only NumPy knows."""
 NEW_0D = LIKE | {"where", "select", "tensordot"}
 """Functions that give an array of rank 0 where others give a number."""
@@ -503,6 +488,7 @@ def of_plain(array: Any, value: Variable) -> Variable:
 def _apart(name: str, value: Any, args: tuple[Any, ...], kwargs: dict[str, Any], is_method: bool) -> Any:
     """A result as an array of its own; unsure where NumPy may have returned its argument, having nothing to do."""
     if isinstance(value, (tuple, list)):
+        name = "nonzero" if name == "where" else name  # of a condition alone
         parts = [_apart(name, one, args, kwargs, is_method) for one in value]
         return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
     if not isinstance(value, Variable):
@@ -522,8 +508,8 @@ def _apart(name: str, value: Any, args: tuple[Any, ...], kwargs: dict[str, Any],
         result.is_c = all_of([one.is_c if isinstance(one, Variable) else one.flags.c_contiguous for one in map(_array, args[0])])
     elif name in ("dot", "outer"):
         result.is_c = True
-    elif name in ("eig", "eigvals"):
-        result.is_c = False  # where all are real, NumPy gives the real parts of complex arrays: strided views
+    elif name in ("eig", "eigvals", "nonzero", "unravel_index"):
+        result.is_c = False  # strided views of an array: the real parts of complex numbers, a column for each axis
     return result
 
 

@@ -17,6 +17,7 @@ from ..variable import CAPTURE, Variable, as_variable, at_line
 from .chosen import check_free
 from .collected import takes_arrays, with_arrays
 from .frames import FRAMES
+from .scipys import of_scipy
 from .stores import check_opaque, check_plain, del_attribute, holds_traced, may_change, outside, set_attribute, set_item
 
 REPLACED: dict[Any, Callable[..., Any]] = {}
@@ -115,6 +116,8 @@ def _callee(f: Any) -> Any:
         return METHODS_OF[type(f.__self__)](f.__self__, f.__name__)
     if kind is types.FunctionType or kind is types.MethodType:
         own = _replaced(f) if kind is types.FunctionType else f
+        if own is f and str(f.__module__).startswith("scipy.") and (ours := of_scipy(f)) is not None:
+            return ours
         own = converted(f) if own is f else own
         return own if own is not f or not CAPTURE.home else functools.partial(_watched, f)
     if kind is functools.partial:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...ir.node import Node, next_serial
 from ..control import chosen_nodes
-from ..variable import Variable, as_variable
+from ..variable import Variable, as_variable, at_line
 from .cells import Cells, Part, keeping, line_of, soles
 from .checks import RaisedAtRun
 from .chosen import settle as settle_holders
@@ -32,6 +32,7 @@ def choose(condition: Any, then: Part | None, other: Part | None, names: Sequenc
 def chosen_in(condition: Variable, then: Part | None, other: Part | None, cells: Cells) -> None:
     """`choose` for a traced condition. The variables `cells` need not be those of the branches' own code."""
     before = cells.values()
+    check_depth()
     with keeping(before):
         sole = soles(before)
         try:
@@ -41,6 +42,22 @@ def chosen_in(condition: Variable, then: Part | None, other: Part | None, cells:
                 raise
             error.promote()
             _both_ways(condition, then, other, cells, before, sole)
+
+
+_DEEPEST, _MOST = 40, 1000
+"""How deep choices may lie within each other, and how many may lie more than `_DEEP` deep, before they are taken for a recursion."""
+_DEEP = 8
+
+
+def check_depth() -> None:
+    """RecursionError where choices lie so deep within each other that the function must be one that calls itself until the run ends it."""
+    depth = len(FRAMES.stack)
+    FRAMES.n_deep = 0 if not depth else FRAMES.n_deep + (depth > _DEEP)
+    if depth > _DEEPEST or FRAMES.n_deep > _MOST:
+        raise RecursionError(
+            f"a function calls itself in a branch that only the run decides{at_line()}: both branches are traced, and so it would never "
+            "end; write a `while` loop, with an array as its stack"
+        )
 
 
 def _both_ways(condition: Variable, then: Part | None, other: Part | None, cells: Cells, before: dict[str, Any], sole: set[int]) -> None:
@@ -133,6 +150,7 @@ def value_of(condition: Any, then: Callable[[], Any], other: Callable[[], Any]) 
 
 
 def _value(condition: Variable, then: Callable[[], Any], other: Callable[[], Any]) -> Any:
+    check_depth()
     marks, objects, values, frames = [], [], [], []
     for side in (then, other):
         marks.append(next_serial())

@@ -153,6 +153,7 @@ class Place:
 class _Frames(threading.local):
     def __init__(self) -> None:
         self.stack: list[Frame] = []
+        self.n_deep = 0  # choices far within others, since there was none around
 
 
 FRAMES = _Frames()

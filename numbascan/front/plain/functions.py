@@ -8,6 +8,7 @@ from __future__ import annotations
 import builtins
 import cmath
 import functools
+import itertools
 import math
 import operator
 from collections.abc import Callable, Iterable
@@ -18,16 +19,18 @@ import numpy as np
 
 from ...ops.card import card_named
 from ...ops.raising import RAISING
-from ..numpy.creation import arange, empty, eye, full, identity, linspace, logspace, ones, tri, zeros
+from ..numpy import indexing
+from ..numpy.creation import arange, empty, eye, full, identity, linspace, logspace, ones, tri, zeros, zeros_like
 from ..numpy.fourier import fftfreq, rfftfreq
+from ..numpy.places import flatnonzero
 from ..numpy.shape_arguments import dim
 from ..unsupported import refuse
-from ..variable import CAPTURE, METHODS, Variable, as_variable, at_line, op
+from ..variable import CAPTURE, METHODS, Variable, as_variable, at_line, implements, op
 from ..views import Assumption, UnsureView, all_of, is_array, use
 from .arrays import of_argument
 from .calls import callee, replaces
 from .collected import with_no_lists
-from .elements import Generated, is_open, is_run, run
+from .elements import Generated, each_of, is_open, is_run, run
 from .lists import Listed, list_of
 from .loops import UNROLLED, repeat
 from .rows import Once, Rows, TracedRange, places, rows_of, turned, zipped
@@ -204,7 +207,39 @@ def _nditer(*args: Any, **kwargs: Any) -> Any:
 
 @replaces(functools.reduce)
 def _reduce(f: Any, items: Iterable[Any], /, *initial: Any) -> Any:
-    return functools.reduce(callee(f), items, *initial)
+    function = callee(f)
+    if not is_open(items):
+        return functools.reduce(function, items, *initial)
+    if initial:
+        total, rest = initial[0], items
+    else:
+        every = list_of(items)
+        total, rest = every[0], every[1:]
+
+    def reduce(element: Any) -> None:
+        nonlocal total
+        total = function(total, element)
+
+    run(rest, reduce, ("total",))
+    return total
+
+
+_ACCUMULATED: dict[Any, np.ufunc] = {
+    None: np.add, operator.add: np.add, operator.mul: np.multiply, max: np.maximum, min: np.minimum,
+}  # fmt: skip
+
+
+@replaces(itertools.accumulate)
+def _accumulate(items: Iterable[Any], func: Any = None, *, initial: Any = None) -> Any:
+    if not is_open(items):
+        return Generated(list(itertools.accumulate(items, None if func is None else callee(func), initial=initial)), each_of)
+    if initial is not None or func not in _ACCUMULATED:
+        raise TypeError(
+            f"itertools.accumulate over as many items as only the run knows{at_line()}: it takes operator.add, operator.mul, max and min, "
+            "without `initial`; write a `for` loop that writes an array"
+        )
+    values = list_of(items).array()
+    return Once(Rows((_ACCUMULATED[func].accumulate(values),), "*", dim(values, 0)))
 
 
 @replaces(filter)
@@ -241,8 +276,11 @@ def _type(*args: Any, **kwargs: Any) -> Any:
 
 
 def _seen_by(x: Any, name: str) -> Any:
-    """The object that is asked for an attribute: the value under Python, or for what arrays have not (`type`, `node`) the variable."""
-    return x if not isinstance(x, Variable) or not hasattr(np.ndarray, name) else _stand_in(x)
+    """The object that is asked for an attribute: the value under Python, or for what that cannot have (`type`, `node`) the variable."""
+    return _stand_in(x) if isinstance(x, Variable) and any(hasattr(kind, name) for kind in _OF_NUMBERS) else x
+
+
+_OF_NUMBERS = (np.ndarray, int, float, complex)
 
 
 @replaces(hasattr)
@@ -416,6 +454,35 @@ def _modf(x: Any) -> Any:
     return _number(fraction, "float64"), _number(whole, "float64")
 
 
+@replaces(np.trim_zeros)
+def _trim_zeros(filt: Any, *args: Any, **kwargs: Any) -> Any:
+    if isinstance(filt, list | tuple) and holds_traced(filt):
+        raise TypeError(f"np.trim_zeros of a {type(filt).__name__} that holds traced values{at_line()}: give it np.array of that")
+    return np.trim_zeros(filt, *args, **kwargs)
+
+
+@replaces(np.piecewise)
+def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
+    if not holds_traced([x, condlist, *funclist, *args]):
+        return np.piecewise(x, condlist, [callee(f) if builtins.callable(f) else f for f in funclist], *args, **kw)
+    values = as_variable(x)
+    several = isinstance(condlist, (list, tuple)) and np.ndim(condlist[0]) == values.ndim
+    conditions = [as_variable(one) != 0 for one in (condlist if several else [condlist])]
+    if len(funclist) == len(conditions) + 1:
+        conditions = [*conditions, ~functools.reduce(operator.or_, conditions)]
+    if len(funclist) != len(conditions):
+        raise ValueError(f"np.piecewise: {len(funclist)} functions for {len(conditions)} conditions{at_line()}; one for each, or one more")
+    result = zeros_like(values)
+    for condition, f in zip(conditions, funclist, strict=True):
+        if builtins.callable(f):
+            found = flatnonzero(condition)
+            part = METHODS["astype"](as_variable(callee(f)(values.reshape(-1)[found], *args, **kw)), values.dtype)
+            result = indexing.set_subtensor(result.reshape(-1)[found], part).reshape(values.shape)
+        else:
+            result = np.where(condition, METHODS["astype"](as_variable(f), values.dtype), result)
+    return result
+
+
 # whole numbers --------------------------------------------------------------------------------------------------------
 
 
@@ -489,12 +556,44 @@ def _comb(n: Any, k: Any) -> Any:
     return _number(np.where(k > n, 0, as_variable(_BINOMIALS)[n, np.maximum(least, 0)]), "int64")
 
 
+_ORDERED = np.array([[min(math.perm(n, k), 2**63 - 1) for k in range(67)] for n in range(67)])  # the last number: it does not fit
+
+
+def _perm(n: Any, k: Any = None) -> Any:
+    if k is None:
+        return _factorial(n)
+    n = _checked(n, n >= 0, "n must be a non-negative integer")
+    k = _checked(k, k >= 0, "k must be a non-negative integer")
+    n = _checked(n, n <= 66, "perm() of more than 66 things may not fit into 64 bits", "OverflowError")
+    found = as_variable(_ORDERED)[n, np.minimum(k, 66)]
+    return _number(_checked(np.where(k > n, 0, found), found < 2**63 - 1, "perm() does not fit into 64 bits", "OverflowError"), "int64")
+
+
+def _magnitude(x: Variable, name: str) -> Variable:
+    if x.ndim or x.type.kind not in "iu":
+        raise AttributeError(f"{x!r} has no attribute {name!r}{at_line()}")
+    return METHODS["astype"](abs(x), "int64")
+
+
+@implements(method="bit_length")
+def _bit_length(x: Variable) -> Any:
+    size = _magnitude(x, "bit_length")
+    return _number(np.where(size < 0, 64, np.sum(size >= 2 ** np.arange(63))), "int64")  # only -2**63 stays negative
+
+
+@implements(method="bit_count")
+def _bit_count(x: Variable) -> Any:
+    size = _magnitude(x, "bit_count")
+    return _number(np.where(size < 0, 1, np.sum((size >> np.arange(63)) & 1)), "int64")
+
+
 _OF_WHOLE: dict[Any, Callable[..., Any]] = {
     math.gcd: _gcd,
     math.lcm: _lcm,
     math.isqrt: _isqrt,
     math.factorial: _factorial,
     math.comb: _comb,
+    math.perm: _perm,
 }
 for _known, _ours in _OF_WHOLE.items():
     replaces(_known)(_of_whole(_known, _ours))

@@ -15,9 +15,10 @@ from ...errors import TracerError
 from ...ops.card import card_named
 from ...types import TensorType
 from ..numpy.joining import concatenate, stack
+from ..numpy.places import flatnonzero
 from ..numpy.shape import broadcast_to
 from ..numpy.shape_arguments import dim
-from ..tree import LEAF, Structure, flattened, unflatten
+from ..tree import LEAF, ListOf, OpenList, Structure, flattened, unflatten
 from ..variable import CAPTURE, HOOKS, METHODS, Variable, as_variable, at_line, op
 from ..views import Assumption, UnsureView, use
 from .arrays import written
@@ -33,7 +34,7 @@ from .truth import truth
 Leaf = Variable | PythonNumbers
 
 
-class Listed(Made):
+class Listed(Made, OpenList):
     """A list of numbers, arrays, or nests of these.
 
     - leaves: for each leaf of an element, its values in all elements. structure: of an element.
@@ -93,18 +94,23 @@ class Listed(Made):
 
     # elements ---------------------------------------------------------------------------------------------------------------
 
+    def _kept(self) -> list[Leaf]:
+        """The leaves, of the elements that exist alone."""
+        return self._leaves if self._mask is None else [_apart(leaf, flatnonzero(self._mask)) for leaf in self._leaves]
+
     def __getitem__(self, index: Any) -> Any:
-        self._check_no_filter("one of its elements is read")
         if isinstance(index, slice):
-            return Listed([_apart(leaf, index) for leaf in self._leaves], self._structure, self._depth, kind=self.kind)
+            return Listed([_apart(leaf, index) for leaf in self._kept()], self._structure, self._depth, kind=self.kind)
         place = as_variable(index)
         if place.ndim or place.type.kind not in "iu":
             raise TypeError(f"list indices must be integers or slices, not {place.type}{at_line()}")
-        return self._element([leaf[index] for leaf in self._leaves])
+        return self._element([leaf[index] for leaf in self._kept()])
 
     def set(self, index: Any, value: Any) -> None:
         """`x[index] = value`."""
-        self._check_no_filter("one of its elements is written")
+        if self._mask is not None and FRAMES.stack:
+            self._refuse("a list with a filter that only the run decides is written in a choice or a loop that it decides, too")
+        self._leaves, self._mask = self._kept(), None
         number = as_variable(value) if is_numeric(value) else None
         array = _array(self._leaves[0])
         is_of_numbers = self._structure == LEAF and array.ndim == 1 and self.kind is list
@@ -131,8 +137,11 @@ class Listed(Made):
 
     def array(self) -> Variable:
         """np.array of it."""
-        self._check_no_filter("an array is made of it")
-        return Variable(_stacked(unflatten(self._structure, list(map(_array, self._leaves)))).node)
+        return Variable(_stacked(unflatten(self._structure, list(map(_array, self._kept())))).node)
+
+    def parts(self) -> tuple[ListOf, list[Any]]:
+        """As a result of a compiled function."""
+        return ListOf(self.kind, self._structure, self._depth), list(map(_array, self._kept()))
 
     def nested(self) -> tuple[Variable, int, bool]:
         """This list as an element of another one: its array, the depth of the other, and whether the numbers are Python's."""
@@ -156,13 +165,6 @@ class Listed(Made):
         return (is_equal if self._mask is None else is_equal & self._mask).any()
 
     # what it is not -----------------------------------------------------------------------------------------------------------
-
-    def _check_no_filter(self, what: str) -> None:
-        if self._mask is not None:
-            raise TypeError(
-                f"{what}{at_line()}, and the list has a filter that only the run decides: how many elements there are nobody knows; sum, "
-                "min, max, any, all, len and `for` take it; else write np.where(condition, value, other)"
-            )
 
     def _refuse(self, what: str) -> NoReturn:
         raise TypeError(f"{what}{at_line()}, and how many elements it has only the run knows; write an array (np.array of it, or np.zeros)")
@@ -207,9 +209,9 @@ class Listed(Made):
 
     def _numbers(self) -> list[Leaf]:
         """All elements, which are numbers."""
-        if self._mask is not None or self._structure != LEAF or _array(self._leaves[0]).ndim > 1:
-            self._refuse("a list that has a filter, or holds no numbers, is added to another one")
-        return self._leaves
+        if self._structure != LEAF or _array(self._leaves[0]).ndim > 1:
+            self._refuse("a list that holds no numbers is added to another one")
+        return self._kept()
 
     def __repr__(self) -> str:
         return f"a {self.kind.__name__} of as many elements as only the run knows"
@@ -234,7 +236,7 @@ def _array(leaf: Leaf) -> Variable:
     return leaf.array if isinstance(leaf, PythonNumbers) else leaf
 
 
-def _apart(leaf: Leaf, index: slice) -> Leaf:
+def _apart(leaf: Leaf, index: slice | Variable) -> Leaf:
     """Some elements, for another list. Arrays are then elements of both lists."""
     array = _array(leaf)
     part = Variable(array[index].node)

@@ -59,6 +59,23 @@ class Rows:
     def __len__(self) -> int:
         return len(range(self.length)) if isinstance(self.length, int) else _no_length()
 
+    def __getitem__(self, index: Any) -> Any:
+        """An element, or some, of a range."""
+        if isinstance(index, slice):
+            if index == slice(None, None, -1):
+                return turned(self)
+            numbers = self.array()[index]
+            return Rows((PythonNumbers(numbers),), LEAF, dim(numbers, 0))
+        return python_number(self.array()[index])
+
+    def array(self) -> Variable:
+        """The numbers of a range."""
+        (source,) = self.sources
+        return _sequence(source)
+
+    def __contains__(self, value: Any) -> Any:
+        raise TypeError(f"`in` asks a range that only the run knows{at_line()}; write `start <= k < stop`")
+
 
 def _no_length() -> int:
     raise TracerError(f"how many items there are only the run knows{at_line()}")

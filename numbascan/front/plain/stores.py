@@ -14,19 +14,22 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ...errors import TracerError
+from ...ops.card import card_named
+from ...ops.raising import RAISING
 from ..converted.source import converted
 from ..tracing import NeedsTracedArrays
 from ..tree import flattened
-from ..variable import CAPTURE, Variable, as_variable, at_line
+from ..variable import CAPTURE, Variable, as_variable, at_line, op
 from ..views import UnsureView, View
 from .arrays import behind_mask, changed, changed_where, written
 from .cells import GlobalVariable, content, fill
 from .checks import is_refusal
 from .chosen import check_free, check_free_array, freeze, holders
 from .frames import FRAMES, Place, decides, is_outer, note
-from .joining import held
+from .joining import held, is_numeric
 from .made import Made
 from .options import numbers_in
+from .rows import Rows
 from .truth import is_traced
 from .witness import is_opaque
 
@@ -160,7 +163,9 @@ def set_item(value: Any, holder: Any, index: Any) -> None:
         holder.set(index, value)
         return
     if isinstance(holder, Variable):
-        written(holder, index, value)
+        written(holder, index, value.array() if isinstance(value, Rows) else value)
+        return
+    if type(holder) is list and isinstance(index, Variable) and _set_one_of(value, holder, index):
         return
     if (method := _own_method(holder, "__setitem__")) is not None:
         method(index, value)
@@ -175,6 +180,31 @@ def set_item(value: Any, holder: Any, index: Any) -> None:
         check_opaque(holder, "a write of an element")
     check_index(holder, index)
     holder[index] = value
+
+
+_LONGEST = 64
+"""Of how many numbers a list may be that is written at a place which only the run knows: each of them is chosen anew."""
+
+
+def _set_one_of(value: Any, several: list[Any], index: Variable) -> bool:
+    """`several[index] = value` for a list of numbers and a traced index. False for other lists."""
+    if index.ndim or index.type.kind not in "iu" or not 0 < len(several) <= _LONGEST:
+        return False
+    if not all(is_numeric(one) and not np.ndim(one) for one in (value, *several)):
+        return False
+    n = len(several)
+    is_inside = (index >= -n) & (index < n)
+    place = op(RAISING, np.where(index < 0, index + n, index), is_inside, error="IndexError", message="list assignment index out of range")
+    for k, old in enumerate(several):
+        set_item(_chosen(place == k, value, old), several, k)
+    return True
+
+
+def _chosen(condition: Any, value: Any, old: Any) -> Any:
+    """One of two numbers; Python's number of two of these."""
+    one, other = as_variable(value), as_variable(old)
+    chosen = as_variable(np.where(condition, one, other))
+    return op(card_named("python_number"), chosen) if one.type.weak and other.type.weak and not chosen.type.weak else chosen
 
 
 def del_item(holder: Any, index: Any) -> None:
@@ -379,7 +409,13 @@ _BINARY: dict[str, Callable[[Any, Any], Any]] = {
 def update_item(holder: Any, index: Any, name: str, value: Callable[[], Any]) -> None:
     """`holder[index] += value`."""
     if isinstance(holder, Variable) and (found := behind_mask(holder, index)) is not None:
-        changed_where(*found, _BINARY[name], value)
+        part, mask = found
+        before, old = Variable(part.node), item(holder, index)  # read before the value is computed
+        given = as_variable(value())
+        if not given.ndim:
+            changed_where(part, before, mask, _BINARY[name], given)
+            return
+        set_item(update(old, name, lambda: given), holder, index)
         return
     set_item(update(item(holder, index), name, value), holder, index)
 

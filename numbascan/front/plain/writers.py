@@ -13,7 +13,9 @@ import numpy as np
 
 from ...tracebacks import entry
 from ..numpy import creation, indexing
+from ..numpy.places import flatnonzero
 from ..numpy.shape import ravel
+from ..numpy.shape_arguments import dim
 from ..updates_at import PartAt
 from ..variable import METHODS, WRITERS, Variable, as_variable, at_line
 from .arrays import check_destinations, number_cast, store, written
@@ -69,9 +71,9 @@ def put(a: Variable, ind: Any, v: Any, mode: str = "raise") -> None:
     """Writes the elements at some flat indices, in C order."""
     if mode != "raise":
         raise TypeError(f"np.put(mode={mode!r}){at_line()}; write the places as np.clip(k, 0, n - 1) or k % n")
-    places, values = ravel(ind), ravel(_stored(as_variable(v), a)) if as_variable(v).ndim else _stored(as_variable(v), a)
-    if values.ndim and (None in (*values.type.shape, *places.type.shape) or values.type.shape != places.type.shape):
-        raise ValueError(f"np.put{at_line()}: give one number, or a number for each place; x.flat[places] = values")
+    places, values = ravel(ind), _stored(as_variable(v), a)
+    if values.ndim and (values.type.shape != places.type.shape or None in places.type.shape):
+        values = _repeated("np.put", values, creation.arange(dim(places, 0)))
     flat = ravel(Variable(a.node))
     written(a, Ellipsis, indexing.set_subtensor(flat[places], values).reshape(a.shape))
 
@@ -82,17 +84,35 @@ def copyto(dst: Variable, src: Any, casting: Any = "same_kind", where: Any = Tru
     store(dst, src, "np.copyto", casting, where)
 
 
-@_writes("np.putmask", np.putmask, np.place)
+@_writes("np.putmask", np.putmask)
 def putmask(a: Variable, mask: Any, values: Any) -> None:
-    """Writes one number where a mask holds."""
+    """Writes the values where a mask holds: those at the same places, counted in C order, of the values repeated."""
+    _put_where("np.putmask", a, mask, values, lambda places: places)
+
+
+@_writes("np.place", np.place)
+def place(arr: Variable, mask: Any, vals: Any) -> None:
+    """Writes the values, repeated, one after the other where a mask holds."""
+    _put_where("np.place", arr, mask, vals, lambda places: creation.arange(dim(places, 0)))
+
+
+def _put_where(name: str, a: Variable, mask: Any, values: Any, which: Callable[[Variable], Any]) -> None:
+    """Writes values where a mask holds; `which`: of the values repeated, by the places."""
     where, value = as_variable(mask), as_variable(values)
+    if where.ndim != a.ndim:
+        raise ValueError(f"{name}{at_line()}: the mask {where!r} must have the shape of the array, {a!r}")
+    where = where if where.type.kind == "b" else where != 0
     while value.ndim and value.type.shape[0] == 1:
         value = value[0]
-    if value.ndim or where.ndim != a.ndim:
-        raise ValueError(
-            f"np.putmask and np.place{at_line()}: give one number, and a mask of the array's shape; or x[:] = np.where(mask, y, x)"
-        )
-    written(a, where if where.type.kind == "b" else where != 0, value)
+    written(a, where, _repeated(name, value, which(flatnonzero(where))) if value.ndim else value)
+
+
+def _repeated(name: str, values: Variable, places: Variable) -> Variable:
+    """The elements, repeated without end, at some places."""
+    values = ravel(values)
+    if values.type.shape[0] == 0:
+        raise ValueError(f"{name}{at_line()}: the values are empty; give one at least")
+    return values[places % dim(values, 0)]
 
 
 @_writes("np.put_along_axis", np.put_along_axis)

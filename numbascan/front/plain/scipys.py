@@ -1,0 +1,141 @@
+"""Functions of SciPy that converted code calls with traced values, and that have a counterpart here. SciPy itself is not imported.
+
+SciPy's ufuncs (`scipy.special.erf`) find theirs by NumPy's protocols, and are none of these.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..numpy import decompositions, linalg, math, systems
+from ..variable import Variable, as_variable, at_line
+from .stores import holds_traced
+
+_IGNORED = ("check_finite", "overwrite_a", "overwrite_b", "overwrite_c", "lapack_driver", "driver")
+"""Parameters that say how SciPy computes, and change no result."""
+
+
+def _norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Variable:
+    if not (ord is None or isinstance(ord, str | int | float)):
+        raise TypeError(f"scipy.linalg.norm: ord is {ord!r}{at_line()}; give a number, 'fro' or 'nuc'")
+    norm: Any = np.linalg.norm
+    return as_variable(norm(as_variable(a), ord, axis, keepdims))
+
+
+def _pinv(a: Any, *, atol: float | None = None, rtol: Any = None) -> Variable:
+    x = as_variable(a)
+    if atol is not None:
+        raise TypeError(f"scipy.linalg.pinv(atol={atol!r}) is not supported on traced values{at_line()}; give rtol")
+    eps = np.finfo(x.dtype if x.type.kind in "fc" else np.float64).eps
+    return decompositions.pinv(x, rtol=np.maximum(*x.shape) * eps if rtol is None else rtol)
+
+
+def _cholesky(a: Any, lower: bool = False) -> Variable:
+    return linalg.cholesky(a, upper=not lower)
+
+
+def _cho_factor(a: Any, lower: bool = False) -> tuple[Variable, bool]:
+    """The other triangle is that of `a`, as SciPy leaves it."""
+    other = np.triu(as_variable(a), 1) if lower else np.tril(as_variable(a), -1)
+    return as_variable(_cholesky(a, lower) + other), lower
+
+
+def _qr(a: Any, mode: str = "full") -> Any:
+    known = {"full": "complete", "economic": "reduced", "r": "complete"}
+    if mode not in known:
+        raise ValueError(f"scipy.linalg.qr: mode {mode!r} is not supported on traced values{at_line()}; use one of {', '.join(known)}")
+    q, r = linalg.qr(a, known[mode])
+    return (r,) if mode == "r" else (q, r)
+
+
+def _eigh(a: Any, *, lower: bool = True, eigvals_only: bool = False) -> Variable:
+    if not eigvals_only:  # SciPy asks another routine of LAPACK than NumPy, whose vectors have other signs
+        raise TypeError(f"scipy.linalg.eigh of a traced value{at_line()} gives values alone; write np.linalg.eigh for vectors, too")
+    return _eigvalsh(a, lower=lower)
+
+
+def _eigvalsh(a: Any, *, lower: bool = True) -> Variable:
+    return linalg.eigvalsh(a, "L" if lower else "U")
+
+
+def _svd(a: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
+    found = decompositions.svd(a, full_matrices, compute_uv)
+    return tuple(found) if compute_uv else found
+
+
+def _solve(a: Any, b: Any, lower: bool = False, assume_a: str | None = None) -> Variable:
+    """Of a matrix that is assumed to be symmetric or triangular SciPy reads one triangle alone."""
+    if assume_a not in (None, "gen", "general"):
+        raise TypeError(
+            f"scipy.linalg.solve(assume_a={assume_a!r}) is not supported on traced values{at_line()}; leave assume_a out, or write "
+            "scipy.linalg.cho_solve or solve_triangular"
+        )
+    return systems.solve(a, b)
+
+
+_OURS: dict[str, dict[str, Callable[..., Any]]] = {
+    "scipy.linalg": {
+        "block_diag": decompositions.block_diag,
+        "cho_factor": _cho_factor,
+        "cho_solve": systems.cho_solve,
+        "cholesky": _cholesky,
+        "det": linalg.det,
+        "eigh": _eigh,
+        "eigvalsh": _eigvalsh,
+        "expm": linalg.expm,
+        "inv": linalg.inv,
+        "lu": decompositions.lu,
+        "lu_factor": decompositions.lu_factor,
+        "lu_solve": decompositions.lu_solve,
+        "norm": _norm,
+        "pinv": _pinv,
+        "qr": _qr,
+        "solve": _solve,
+        "solve_continuous_lyapunov": decompositions.solve_continuous_lyapunov,
+        "solve_discrete_lyapunov": decompositions.solve_discrete_lyapunov,
+        "solve_sylvester": decompositions.solve_sylvester,
+        "solve_triangular": systems.solve_triangular,
+        "svd": _svd,
+        "svdvals": decompositions.svdvals,
+    },
+    "scipy.special": {
+        "log_softmax": math.log_softmax,
+        "logsumexp": math.logsumexp,
+        "softmax": math.softmax,
+    },
+}
+"""Our function for each of SciPy's, by module and name, with SciPy's names of parameters."""
+
+
+def of_scipy(f: Any) -> Callable[..., Any] | None:
+    """What is called in the place of a function of SciPy; None for one without a counterpart."""
+    package = ".".join(str(f.__module__).split(".")[:2])
+    ours = _OURS.get(package, {}).get(f.__name__)
+    return None if ours is None else lambda *args, **kwargs: _called(f, ours, args, kwargs)
+
+
+def _called(f: Any, ours: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A call of a function of SciPy; for traced arguments, of ours with what differs from SciPy's defaults."""
+    if not holds_traced([*args, *kwargs.values()]):
+        return f(*args, **kwargs)
+    if ours is decompositions.block_diag:
+        return ours(*args)
+    signature = inspect.signature(f)
+    needed, options = [], {}
+    for name, value in signature.bind(*args, **kwargs).arguments.items():
+        default = signature.parameters[name].default
+        if default is inspect.Parameter.empty:
+            needed.append(value)
+        elif name not in _IGNORED and value is not default:
+            options[name] = value
+    if unknown := options.keys() - inspect.signature(ours).parameters.keys():
+        name = min(unknown)
+        raise TypeError(
+            f"{f.__module__.split('._')[0]}.{f.__name__}({name}={options[name]!r}) is not supported on traced values{at_line()}; "
+            f"leave {name} out"
+        )
+    return ours(*needed, **options)
