@@ -105,7 +105,7 @@ def chosen_nodes(condition: Node, pairs: Sequence[tuple[Variable, Variable]], ma
     inside = [node for branch, mark in zip((then, otherwise), marks, strict=True) for node in close_over(before, branch, mark)]
     used = set(toposort([*then, *otherwise], stop=[*before, *inside]))
     operands = sorted({*inside, *(node for node in before if node in used)}, key=lambda node: node.serial)
-    return if_else_outputs(condition, operands, close(operands, then), close(operands, otherwise))
+    return if_else_outputs(condition, operands, close(operands, then, own_names=True), close(operands, otherwise, own_names=True))
 
 
 @entry

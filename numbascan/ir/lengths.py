@@ -46,6 +46,7 @@ from .loops import (
     OF_EITHER,
     OR,
     PRODUCT,
+    REMAINDER,
     Apply,
     Expr,
     Index,
@@ -53,12 +54,15 @@ from .loops import (
     Literal,
     Name,
     Template,
+    add,
     both,
+    choice,
     compare,
     either,
     joined,
     linear,
     parts,
+    sub,
 )
 
 MOST_PARTS = 24
@@ -480,6 +484,26 @@ class Facts:
 
     def _is_less(self, a: Form, b: Form) -> bool:
         return self.is_at_least(b, frozenset(frozenset(one.plus(Sum(frozenset(), 1)) for one in least) for least in a))
+
+    def remainder(self, value: Index) -> tuple[Index, Index | None]:
+        """A user's remainder without a division, where the number is near the divisor (`(i + 1) % n`); and the divisor, if
+        the result is 0 or more and less than that. Other values come back as they are.
+        """
+        if not (isinstance(value, Apply) and value.template == REMAINDER and _is_of_int64(value)):
+            return value, None
+        (a, n), zero = value.args, fixed(0)
+        number, divisor = self.form(a), self.form(n)
+        if not self.is_at_least(divisor, fixed(1)):
+            return value, None
+        is_positive, is_below = self.is_at_least(number, zero), self._is_less(number, divisor)
+        above, twice = self._plus(number, divisor), self._plus(divisor, divisor)
+        if is_positive and is_below:
+            return a, None
+        if is_positive and twice is not None and self._is_less(number, twice):
+            value = choice(compare(">=", a, n), sub(a, n), a)
+        elif is_below and above is not None and self.is_at_least(above, zero):
+            value = choice(compare("<", a, 0), add(a, n), a)
+        return value, n
 
     # what is learned --------------------------------------------------------------------------------------------------
 

@@ -39,7 +39,7 @@ SCAN = _ScanOp()
 
 def scan_node(spec: LoopSpec) -> Node:
     """The interned node of a loop. The step must be closed over its ports."""
-    graph = close(spec.inner_inputs(), spec.inner_outputs())
+    graph = close(spec.inner_inputs(), spec.inner_outputs(), own_names=True)
     closed = spec.with_inner(graph.inputs, graph.outputs)
     layout = (
         tuple(seq.taps for seq in spec.seqs),

@@ -206,10 +206,14 @@ class Builder:
 
     def _held(self, hint: str | None, value: Expr, block: Block) -> Name:
         name = self.fresh(hint, "v", block)
-        self._put(block, Let(name, value))
+        simpler, divisor = block.facts.remainder(value)
+        self._put(block, Let(name, simpler))
         local = Name(value.dtype, name)
         if value.dtype == "int64":
             block.facts.define(local, value, self._is_lasting(value))
+        if divisor is not None and self._is_lasting(divisor):
+            block.facts.learn(compare(">=", local, 0))
+            block.facts.learn(compare("<", local, divisor))
         if not any(read in self.moving for read, is_element in names_in(value) if not is_element):
             block.facts.hold(local, value)
         return local

@@ -81,7 +81,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
 
     >>> import numbascan.tensor as nt
     >>> nt.gradient(nt.tensor("float64", shape=(5,), name="x"), 0.1)
-    <join: float64[5]>
+    <concatenate: float64[5]>
     """
     x = as_variable(f)
     axes = axes_of(axis, x.ndim, "np.gradient")

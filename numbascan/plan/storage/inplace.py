@@ -341,7 +341,13 @@ def _stored(
     stored = _elements(chains, readers) | early
     while True:
         places = placed(stored)
-        late = {(state, part, one) for state, parts in chains.items() for part in parts for one in _late(state, part, places)}
+        late = {
+            (state, part, first)
+            for state, parts in chains.items()
+            for part in parts
+            for one in _late(state, part, places)
+            for first in _elements_in(one, state.reads[0], places) or {one}
+        }
         if not late:
             return stored
         large = {state for state, part, one in late if _is_large(part, one)}
@@ -367,6 +373,12 @@ def _late(state: State, part: Node, places: Places) -> list[Node]:
 def _is_read_late(node: Node, read: Node, places: Places) -> bool:
     """True if a value is computed only where it is read, and from the old row."""
     return _is_read_later(node, places) and any(read in one.inputs for one in _computed_in(node, places))
+
+
+def _elements_in(node: Node, read: Node, places: Places) -> set[Node]:
+    """The elements of the row that a value reads, if that is all that it reads of it: made early, they serve in place of the value."""
+    found = {one for one in _computed_in(node, places) if read in one.inputs}
+    return found if all(_is_element(one, read) for one in found) else set()
 
 
 def _reads_what_it_replaces(part: Node, read: Node, places: Places) -> bool:
@@ -399,6 +411,8 @@ def _is_one_element(part: Node) -> bool:
 
 def _is_large(part: Node, value: Node) -> bool:
     """True if a value that is computed before the row is overwritten may be as large as the row."""
+    if not value.type.rank:
+        return False
     if not replaces_part(part, part.inputs[0]):
         is_part = value.op in (INDEX, GATHER) and _is_small(_entries(value, value.inputs[1:]))
         return not is_part and (value.type.size is None or value.type.size > LARGE)
