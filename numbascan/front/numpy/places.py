@@ -84,8 +84,8 @@ def extract(condition: Any, arr: Any) -> Variable:
 def trim_zeros(filt: Any, trim: str = "fb") -> Variable:
     """The vector `filt` without the zeros at its front ("f" in `trim`) and its back ("b")."""
     x = as_variable(filt)
-    if x.ndim != 1:
-        raise TypeError(f"np.trim_zeros of {x!r}{at_line()}: vectors are trimmed here; write x[first:last]")
+    if x.ndim != 1 or not isinstance(trim, str):
+        raise TypeError(f"np.trim_zeros of {x!r} at {trim!r}{at_line()}: vectors are trimmed here, at 'f', 'b' or 'fb'")
     n = dim(x, 0)
     places = concatenate([arange(n), [n]])
     is_other = concatenate([x != 0, [False]])
