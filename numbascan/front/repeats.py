@@ -76,6 +76,8 @@ def repeatable(fn: Callable[..., Any], make: Callable[[], tuple[Made, Callable[[
         changes = _written(before, roots)
         if not changes:
             return made
+        if len(_OUTER.witnesses) == 1:
+            _check_no_traced(roots, changes)
         _check_same_again(roots, changes, make, meaning)
     finally:
         _OUTER.witnesses.pop()
@@ -87,6 +89,33 @@ def repeatable(fn: Callable[..., Any], make: Callable[[], tuple[Made, Callable[[
                 "see one change and not one of each step; make it a state of the loop"
             )
     return made
+
+
+def _check_no_traced(roots: Sequence[Any], changes: Sequence[Any]) -> None:
+    """ValueError where a number in an object outside is now a traced value, which would stay there. All that can be is given back.
+
+    Not of variables: what a function gives to `nonlocal` and `global` ones its helpers read, and nobody asks for them behind the call.
+    """
+    left = [record for record in changes if any(_is_traced_now(*pair) for pair in _pairs(record))]
+    if left:
+        for record in changes:
+            record.give_back()
+        raise ValueError(
+            f"{describe(roots[0])} gives {_place(left[0])}, which it has not made, a value that only the run knows: it would hold no "
+            "number; return that value, or change a copy"
+        )
+
+
+def _pairs(record: Any) -> list[tuple[Any, Any]]:
+    """What each part of an object was, and is now."""
+    parts = record.changed_parts()
+    if parts is not None:
+        return [] if {*parts} == {record.name} else list(parts.values())
+    return list(zip(record.before, record.value, strict=False)) if isinstance(record.value, list) else []
+
+
+def _is_traced_now(old: Any, new: Any) -> bool:
+    return isinstance(new, Variable) and not isinstance(old, Variable) and old is not None and old is not ABSENT
 
 
 def _check_same_again(

@@ -176,6 +176,11 @@ class ListOf:
 class OpenList:
     """Base of lists whose length only the run knows. `flatten` takes one for a leaf; `opened_lists` gives its arrays."""
 
+    @property
+    def length(self) -> Any:
+        """How many elements there are."""
+        raise NotImplementedError
+
     def parts(self) -> tuple[ListOf, list[Any]]:
         """The class of a nest for it, and the arrays that are the children."""
         raise NotImplementedError

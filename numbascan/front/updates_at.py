@@ -37,7 +37,7 @@ class At:
 class PartAt:
     """`x.at[index]`. Each method but `get` returns x with that part replaced.
 
-    An index is what x[index] takes, or a mask of the leading axes that only the run knows. An index out of bounds is an error, where JAX
+    An index is what x[index] takes. An index out of bounds is an error, where JAX
     drops it. An element that an array of indices names several times is replaced once for each, in their order.
     `indices_are_sorted` and `unique_indices` are taken and not needed.
     """

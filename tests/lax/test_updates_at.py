@@ -130,6 +130,15 @@ def test_arrays_of_numpy_in_a_traced_function_have_it() -> None:
     assert not outside.any()
 
 
+def test_a_mask_that_only_the_run_knows_takes_as_many_values_as_it_has_places() -> None:
+    for x in (VECTOR, LONG):
+        expected = x.copy()
+        expected[x > 1] *= x[x > 1]
+        for mode in ("python", None):
+            np.testing.assert_allclose(ns.jit(lambda x: x.at[x > 1].multiply(x[x > 1]), mode=mode)(x), expected, rtol=1e-15)
+            np.testing.assert_allclose(ns.jit(lambda x: x.at[x > 1].get(), mode=mode)(x), x[x > 1])
+
+
 @pytest.mark.parametrize(
     ("f", "error", "words"),
     [
@@ -139,7 +148,7 @@ def test_arrays_of_numpy_in_a_traced_function_have_it() -> None:
         (lambda x: x.at[0].get(fill_value=0.0), ValueError, r"write np.where\(index < n"),
         (lambda x: x.at[0].set(1.0, fill_value=0.0), TypeError, "no argument 'fill_value'"),
         (lambda x: x.reshape(2, 3).at[:, [0, 0]].multiply(2.0), TypeError, r"write a loop"),
-        (lambda x: x.at[x > 1].multiply(x), TypeError, r"takes one number for y; write np.where\(mask, y, x\)"),
+        (lambda x: x.at[x > 1].multiply(x), ValueError, "broadcast|do not fit|equal"),
         (lambda x: x.astype("int64").at[0].set(1.5), TypeError, "cannot be written|does not go"),
         (lambda x: x.astype("int64").at[[0, 0]].multiply(1.5), TypeError, "does not go into int64"),
         (lambda x: x.at[0].max(1j), TypeError, "complex"),

@@ -24,8 +24,27 @@ def test_convolutions_and_correlations_as_numpy(x, kernel):
     assert_as_numpy(lambda x, v: [np.convolve(x, v, mode) for mode in modes] + [np.correlate(x, v, mode) for mode in modes], x, kernel)
 
 
-def test_truth_values_are_convolved_as_numpy():
-    assert_as_numpy(np.convolve, ARRAYS[0] > 0, np.array([True, False]))
+def test_other_dtypes_and_what_is_not_finite_as_numpy():
+    truth, short = ARRAYS[0] > 0, np.array([100, 50, 3], "int8")
+    for x in (truth, short):
+        assert_as_numpy(lambda x, v: [np.convolve(x, v), np.correlate(x, v, "full")], x, x[:2])
+    for v in (np.array([np.inf, 1.0]), np.array([np.nan, 1.0, 2.0])):
+        with np.errstate(invalid="ignore"):
+            assert_as_numpy(lambda x, v: [np.convolve(x, v), np.convolve(x, v, "same"), np.correlate(x, v, "full")], ARRAYS[0] + 9, v)
+    assert_as_numpy(np.gradient, ARRAYS[0], np.array([9, 5, 4, 2, 1, 0], "uint8"))
+
+
+def test_lengths_that_are_too_short_at_the_run():
+    x = ARRAYS[0]
+    for f in (
+        lambda x: np.convolve(x[x > 100], np.ones(3)),
+        lambda x: np.gradient(x[x > 2]),
+        lambda x: np.gradient(x[x > 0.7], edge_order=2),
+    ):
+        with pytest.raises(ValueError, match=r"empty|small"):
+            f(x)
+        with pytest.raises(ValueError, match=r"empty|less than"):
+            ns.jit(f, mode="python")(x)
 
 
 @pytest.mark.parametrize("edge_order", [1, 2])
@@ -59,6 +78,10 @@ def test_compiled_and_differentiated(mode):
         (lambda x: np.convolve(x, [1.0], "middle"), ValueError, "full, same, valid"),
         (lambda x: np.gradient(x, 1.0, 2.0), TypeError, "2 spacings for 1 axes"),
         (lambda x: np.gradient(x, edge_order=3), ValueError, "use 1 or 2"),
+        (lambda x: np.gradient(x > 0), TypeError, "truth values"),
+        (lambda x: np.polyder(x, -1), ValueError, "0 or more"),
+        (lambda x: np.polyint(x[None]), ValueError, "vector"),
+        (lambda x: np.polyfit(x, x, -1), ValueError, "0 or more"),
         (lambda x: np.gradient(nt.specify_shape(x, (1,))), ValueError, "2 at least"),
     ],
 )

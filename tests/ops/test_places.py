@@ -91,6 +91,17 @@ def test_traced_places_are_taken_out_and_put_in():
             same(lambda x, k: np.insert(x, k, 3.0), x, k)
 
 
+def test_bounds_of_a_slice_that_is_taken_out_may_be_traced():
+    for x in (ARRAYS[0], ARRAYS[4]):
+        same(lambda x, i: np.delete(x, slice(i, -1)), x, 2)
+        same(lambda x: np.delete(x, []), x)
+    with pytest.raises(OverflowError):
+        ns.jit(lambda x: np.insert(x, 1, 300), mode="python")(np.arange(3, dtype="int8"))
+    for trim in ("x", ""):
+        with pytest.raises(ValueError, match="trim is"):
+            ns.jit(lambda x: np.trim_zeros(x, trim), mode="python")(ARRAYS[0])  # noqa: B023
+
+
 def test_masks_meet_loops_lanes_and_derivatives():
     x = np.linspace(-1.01, 2, 40) * np.cos(np.arange(40.0))
 

@@ -90,6 +90,24 @@ def test_histograms_of_one_value_of_none_and_of_what_is_not_finite():
             ns.jit(np.histogram, mode="python")(x)
 
 
+@pytest.mark.parametrize(
+    "f, error",
+    [
+        (lambda x: np.histogram(x, [3.0, 2, 1]), ValueError),
+        (lambda x: np.histogram(x, x[:3]), ValueError),
+        (lambda x: np.histogram(x, 3, range=(1, 0)), ValueError),
+        (lambda x: np.histogram(x, 3, range=(0, np.inf)), ValueError),
+        (lambda x: np.histogram(x, 3, range=(x[0], x[1])), ValueError),
+        (lambda x: np.histogram(x, [0.0, 1.0], weights=x > 0), TypeError),
+        (lambda x: np.digitize(x + 1j, [0.0, 1.0]), TypeError),
+    ],
+)
+def test_what_numpy_refuses_to_count_is_refused(f, error):
+    for call in (f, ns.jit(f, mode="python")):
+        with pytest.raises(error):
+            call(ARRAYS[0])
+
+
 @pytest.mark.parametrize("mode", [None, "python"])
 def test_a_compiled_histogram(mode):
     x = ARRAYS[2]

@@ -80,6 +80,12 @@ OF_ELEMENTS: dict[str, Callable[[Any], Any]] = {
     "array of some": lambda x: (np.array([v for v in x if v > 0]), np.median([v for v in x if v > -1])),
     "some added": lambda x: np.array([v for v in x if v > 0] + [1.5] + [v for v in x if v < 0]),
     "range": lambda x: (sum(x[i] / (k + 1) for k, i in enumerate(range(len(x))[::-1])), range(len(x))[-1], sum(range(len(x))[1::2])),
+    "some sorted": lambda x: (np.array(sorted([v for v in x if v > -0.5])), sorted([v for v in x if v > -0.5], reverse=True)[0]),
+    "some in loops": lambda x: (
+        sum(i * v for i, v in enumerate([v for v in x if v > -0.5])),
+        sum(a * b for a, b in zip([v for v in x if v > 0], [v for v in x if v > -5])),  # noqa: B905
+        1.0 if [v for v in x if v > 50] else 0.0,
+    ),
     "reduce": lambda x: (functools.reduce(operator.mul, x, 1.0), functools.reduce(lambda a, b: a if a > b else b, x)),
     "accumulate": lambda x: (
         list(itertools.accumulate(x))[-1],
@@ -404,6 +410,68 @@ def test_lists_are_written_at_places_that_the_run_knows() -> None:
     assert f(np.abs(TABLE[:5, [0, 1, 2, 0, 1]]) + 1).sum() == 1.0
 
 
+def by_sign(x: Any) -> Any:
+    found = [0] * 3
+    for v in x:
+        if v > 0:
+            found[int(v) % 3] += 1
+        else:
+            found[-1] -= 1
+    return found
+
+
+def test_what_is_written_in_a_list_leaves_the_others_as_they_are() -> None:
+    def first(k: Any, x: Any) -> Any:
+        values = [0.1, 0.2, 0.3]
+        values[k] = x[0]
+        return values[0] * 3
+
+    assert ns.jit(first, mode="python")(1, np.array([0.5], "float32")) == 0.1 * 3
+    for x in (SHORT, LONG * 4):
+        assert_as_python(by_sign, x)
+
+    def same(x: Any) -> Any:
+        values = [x, x * 2]
+        other = values
+        return 1.0 if other is values else 2.0
+
+    assert_as_python(same, SHORT)
+
+
+class Holder:
+    values = (0,)
+
+
+def test_a_list_outside_that_would_hold_a_traced_value_is_given_back() -> None:
+    holder = Holder()
+    holder.values = [1, 2, 3]  # type: ignore[assignment]
+
+    def one_of(k: Any) -> Any:
+        holder.values[k] = 9  # type: ignore[index]
+        return 0
+
+    def first(k: Any) -> Any:
+        holder.values[0] = k  # type: ignore[index]
+        return 0
+
+    for f in (one_of, first):
+        with pytest.raises(ValueError, match="would hold no number"):
+            ns.jit(f, mode="python")(1)
+        assert holder.values == [1, 2, 3]
+
+
+@pytest.mark.parametrize("place", [0, 3])
+def test_running_extremes_meet_nan_as_pythons(place: int) -> None:
+    x = LONG.copy()
+    x[place] = np.nan
+    for f in (max, min):
+        assert_as_python(lambda x: np.array(list(itertools.accumulate(x, f))), x)  # noqa: B023
+    with np.errstate(over="ignore"):
+        assert_as_python(lambda x: np.array(list(itertools.accumulate(x, operator.mul))), (LETTERS + 1).astype("int8"))
+    with pytest.raises(TypeError, match=r"itertools\.accumulate"):
+        ns.jit(lambda x: list(itertools.accumulate(x)), mode="python")(LONG > 0)
+
+
 def fibonacci(n: Any) -> Any:
     return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
 
@@ -438,6 +506,8 @@ def test_bits_of_integers() -> None:
     def bits(n: Any) -> Any:
         return n.bit_length() if hasattr(n, "bit_length") else -1, n.bit_count()
 
+    assert ns.jit(lambda x: x[0].bit_count(), mode="python")(np.array([2**64 - 1], "uint64")) == 64
+    assert ns.jit(lambda n, k: math.perm(n, k), mode="python")(66, 70) == 0
     for n in (12, 0, -9, 2**62, -(2**63)):
         assert ns.jit(bits, mode="python")(n) == bits(n)
     assert ns.jit(bits, mode="python")(np.int64(9)) == (-1, 2) if not hasattr(np.int64(9), "bit_length") else bits(np.int64(9))
@@ -449,7 +519,7 @@ REFUSED: list[tuple[Callable[..., Any], str]] = [
     (lambda x: np.tanh([v for v in x] * 2), r"np\.array"),
     (lambda x: [v for v in x].append(1.0), r"append.*np\.zeros"),
     (lambda x: [v for v in x] == [v for v in x], "compared"),
-    (lambda x: 1.0 if [v for v in x] else 0.0, "empty"),
+    (lambda x: [None for _ in x], "hold no number"),
     (lambda x: {v for v in x}, "key of a dict|only the run knows"),
     (lambda x: np.array([a + b for a in x for b in x]), "list of lists"),
     (lambda x: np.array([None for _ in x]), "None"),

@@ -107,7 +107,37 @@ def sets(x: Any) -> Any:
     return values[np.argmax(counts)], values, np.setdiff1d(values, [0.0, 1.0]), np.repeat(values, counts), np.tile(values, counts[0])
 
 
-PROGRAMS = [up_and_down, a_copy, read_before, at_places, in_a_loop, put, pieces, nothing, sets]
+def conditions(x: Any) -> Any:
+    x[x[0] > 0, 1] = 5
+    x[1, x[0] > 9] = 7
+    x[x[0] < 0, 2] += 1
+    x[x[0] > -9, 0] *= 2
+    return x.sum()
+
+
+def put_at_truth_values(x: Any) -> Any:
+    np.put(x, x > 1, 7)
+    return x
+
+
+def conditions_in_one_array(x: Any) -> Any:
+    return np.piecewise(x, np.array([x < 0, x >= 2]), [-1, 1]), np.piecewise(x, [x > 100], [lambda v: v.min(), 0.5])
+
+
+PROGRAMS = [
+    up_and_down,
+    a_copy,
+    read_before,
+    at_places,
+    in_a_loop,
+    put,
+    pieces,
+    nothing,
+    sets,
+    conditions,
+    put_at_truth_values,
+    conditions_in_one_array,
+]
 
 
 @pytest.mark.parametrize("f", PROGRAMS)
@@ -119,6 +149,30 @@ def test_masks_mean_what_they_mean_under_python(f: Callable[..., Any]) -> None:
 @pytest.mark.parametrize("f", [up_and_down, at_places, in_a_loop, put, sets])
 def test_compiled_masks(f: Callable[..., Any]) -> None:
     assert_as_python(f, LONG, mode=None)
+
+
+def test_pieces_of_a_number_and_ends_of_whole_numbers() -> None:
+    for x in (3.0, -1.0, 0.5):
+        assert_as_python(lambda x: np.piecewise(x, [x < 0, x >= 2], [1.0, 2.0, 3.0]), x)
+    for dtype in ("int8", "float32", "float64"):
+        assert_as_python(lambda x: (np.quantile(x, 1), np.quantile(x, np.array([0, 1]))), X.astype(dtype))
+
+
+def test_what_numpy_refuses_to_write_is_refused() -> None:
+    def rows(x: Any) -> None:
+        x[x > 0] = np.ones((1, 4))
+
+    for f, x in (
+        (rows, X.copy()),
+        (lambda k: np.putmask(k, k > 0, np.array([0.5])), np.arange(4)),
+        (lambda k: np.place(k, k > 0, np.array([300])), np.arange(4, dtype="int8")),
+    ):
+        with pytest.raises(TypeError):
+            f(x.copy())
+        with pytest.raises(TypeError):
+            ns.jit(f, mode="python")(x)
+    with pytest.raises(TypeError, match="overwrite_input"):
+        ns.jit(lambda x: np.quantile(x, 0.5, overwrite_input=True), mode="python")(X)
 
 
 def test_what_is_written_behind_a_mask() -> None:

@@ -77,11 +77,22 @@ def test_a_likelihood_written_with_scipy_is_compiled_and_differentiated() -> Non
         (lambda a: scipy.linalg.pinv(a, atol=0.1), "give rtol"),
         (lambda a: scipy.special.logsumexp(a, b=a), r"logsumexp\(b="),
         (lambda a: scipy.linalg.sqrtm(a), "sqrtm"),
+        (lambda a: scipy.linalg.inv(a.astype("float32")), r"inv of .*float64"),
+        (lambda a: scipy.linalg.pinv(np.stack([a, a])), r"pinv of .*stack"),
     ],
 )
 def test_what_ours_lack_is_named(f: Callable[..., Any], words: str) -> None:
     with pytest.raises((TypeError, ValueError, ns.TracerError), match=rf"(?s)(?=.*test_scipy\.py, line \d+).*{words}"):
         ns.jit(f, mode="python")(A)
+
+
+def test_what_is_not_finite_is_refused_as_scipy_refuses_it() -> None:
+    a = A.copy()
+    a[0, 0] = np.nan
+    with pytest.raises(ValueError, match="infs or NaNs"):
+        ns.jit(lambda a: scipy.linalg.inv(a), mode="python")(a)
+    assert np.isnan(ns.jit(lambda a: scipy.linalg.inv(a, check_finite=False), mode="python")(a)).any()
+    np.testing.assert_allclose(ns.jit(lambda a: scipy.linalg.inv(a))(np.array([[2, 1], [1, 3]])), [[0.6, -0.2], [-0.2, 0.4]])
 
 
 def test_known_numbers_are_scipys() -> None:

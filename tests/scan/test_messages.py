@@ -136,9 +136,8 @@ def test_a_python_loop_over_an_array_of_unknown_length_is_named():
 @pytest.mark.parametrize(
     "call, words",
     [
-        (lambda x: np.percentile(x, 50), "np.sort"),
-        (lambda x: np.histogram(x), "np.searchsorted"),
-        (lambda x: np.convolve(x, x), "ns.scan with taps"),
+        (lambda x: np.partition(x, 1), "np.sort"),
+        (lambda x: np.histogram2d(x, x), "np.searchsorted"),
         (lambda x: np.apply_along_axis(np.sum, 0, x), "ns.map"),
     ],
 )

@@ -132,7 +132,7 @@ def _entries(part: Any) -> list[Any]:
         except TypeError:
             pass
     mask = known_mask(part)
-    return _array_entries(as_variable(_no_empty_list(part))) if mask is None else [constant(places) for places in np.nonzero(mask)]
+    return _array_entries(as_variable(no_empty_list(part))) if mask is None else [constant(places) for places in np.nonzero(mask)]
 
 
 def _mask(part: Any) -> Any:
@@ -165,11 +165,12 @@ def known_mask(part: Any) -> np.ndarray | None:
     """A part of an index, if it is a mask known while tracing; else None. A mask from outside is compared by content at every call."""
     if type(part) is np.ndarray and part.dtype == bool:
         return part
-    value = constant_value(as_variable(_no_empty_list(part)).node)
+    value = constant_value(as_variable(no_empty_list(part)).node)
     return value if value is not None and value.dtype == bool else None
 
 
-def _no_empty_list(part: Any) -> Any:
+def no_empty_list(part: Any) -> Any:
+    """An index; an empty list, which NumPy would take for floats, is one of integers."""
     return np.zeros(0, "int64") if isinstance(part, list | tuple) and not part else part
 
 
@@ -292,7 +293,7 @@ def _in_mode(indices: Variable, n: Any, mode: str, name: str) -> Variable:
 
 
 def _integers(indices: Any, name: str) -> Variable:
-    index = as_variable(_no_empty_list(indices))
+    index = as_variable(no_empty_list(indices))
     if index.type.kind not in "iu":
         raise TypeError(f"{name}: the indices {index!r} must be integers{at_line()}; write .astype('int64')")
     return index

@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from ...ops.raising import RAISING
 from ...tracebacks import entries
-from ..variable import Variable, as_variable, at_line, implements
-from .creation import arange, vander, zeros
+from ..variable import Variable, as_variable, at_line, implements, op
+from .choices import where
+from .creation import arange, vander
 from .joining import common_dtype, concatenate, part
 from .math import cast
 from .rearranging import diff
@@ -40,7 +42,13 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Variable:
     x, other = _vectors("np.correlate", a, v)
     n, m = dim(x, 0), dim(other, 0)
     least: Any = np.minimum(n, m)
-    return _windows("np.correlate", x, as_variable(np.conj(other)), mode, np.where(n < m, least // 2, (least - 1) // 2))
+    return _windows(
+        "np.correlate",
+        x,
+        as_variable(np.conj(other)) if other.type.kind == "c" else other,
+        mode,
+        np.where(n < m, least // 2, (least - 1) // 2),
+    )
 
 
 def _vectors(name: str, a: Any, v: Any) -> list[Variable]:
@@ -48,7 +56,12 @@ def _vectors(name: str, a: Any, v: Any) -> list[Variable]:
     for x in vectors:
         if x.ndim != 1 or x.type.shape[0] == 0:
             raise ValueError(f"{name} of {x!r}{at_line()}: vectors with an element at least are needed")
-    return vectors
+    return [_of_length(x, dim(x, 0), 1, f"{name}: an array is empty") for x in vectors]
+
+
+def _of_length(x: Variable, n: Any, least: int, message: str) -> Variable:
+    """x, where a length that only the run knows is enough; else ValueError at the run."""
+    return x if isinstance(n, int) else op(RAISING, x, as_variable(n) >= least, error="ValueError", message=message)
 
 
 def _windows(name: str, x: Variable, weights: Variable, mode: str, same: Any) -> Variable:
@@ -62,10 +75,12 @@ def _windows(name: str, x: Variable, weights: Variable, mode: str, same: Any) ->
         "valid": (np.minimum(n, m) - 1, np.maximum(n, m) - np.minimum(n, m) + 1),
     }[mode]
     dtype = common_dtype([x, weights])
-    edge = zeros((m - 1,), dtype)
-    framed = concatenate([edge, cast(x, dtype), edge])
-    windows = framed[(arange(count) + start)[:, None] + arange(m)]
-    return sum(windows * cast(weights, dtype), axis=1) if dtype != "bool" else (windows & weights).any(axis=1)
+    at = (arange(count) + start - (m - 1))[:, None] + arange(m)
+    inside = cast(x, dtype)[np.clip(at, 0, n - 1)]
+    is_inside = (at >= 0) & (at < n)  # outside there is nothing, and not 0: 0 * inf is NaN
+    if dtype == "bool":
+        return (inside & weights & is_inside).any(axis=1)
+    return sum(where(is_inside, inside * cast(weights, dtype), np.dtype(dtype).type(0)), axis=1, dtype=dtype)
 
 
 @implements(np.gradient)
@@ -91,6 +106,8 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
         )
     if edge_order not in (1, 2):
         raise ValueError(f"np.gradient: edge_order is {edge_order!r}{at_line()}; use 1 or 2")
+    if x.type.kind == "b":
+        raise TypeError(f"np.gradient of truth values {x!r}{at_line()}: write x.astype(float)")
     x = x if x.type.kind in "fc" else cast(x, "float64")
     spacings = (1.0,) * len(axes) if not varargs else varargs * len(axes) if len(varargs) == 1 else varargs
     slopes = [_slope(x, axis, as_variable(spacing), edge_order) for axis, spacing in zip(axes, spacings, strict=True)]
@@ -101,11 +118,12 @@ def _slope(x: Variable, axis: int, spacing: Variable, edge_order: int) -> Variab
     n = dim(x, axis)
     if isinstance(n, int) and n < edge_order + 1:
         raise ValueError(f"np.gradient: {x!r} has {n} elements along axis {axis}{at_line()}; {edge_order + 1} at least are needed")
+    x = _of_length(x, n, edge_order + 1, f"np.gradient: an axis has less than {edge_order + 1} elements")
     if spacing.ndim > 1:
         raise ValueError(f"np.gradient: a spacing is {spacing!r}{at_line()}; give a distance, or a vector of coordinates")
     if spacing.ndim:
-        widths = diff(specify_shape(spacing, (n,)))
-        widths = widths if widths.type.kind == "f" else cast(widths, "float64")
+        places = specify_shape(spacing, (n,))
+        widths = diff(places if places.type.kind == "f" else cast(places, "float64"))
     else:
         widths = None
 
@@ -137,10 +155,17 @@ def _slope(x: Variable, axis: int, spacing: Variable, edge_order: int) -> Variab
 # polynomials ----------------------------------------------------------------------------------------------------------
 
 
+def _coefficients(name: str, p: Any, m: int) -> Variable:
+    x = as_variable(p)
+    if x.ndim != 1 or fixed_int(m, f"{name}: m") < 0:
+        raise ValueError(f"{name} of {x!r}, {m} times{at_line()}: the coefficients are a vector, and m is 0 or more")
+    return x
+
+
 @implements(np.polyder)
 def polyder(p: Any, m: int = 1) -> Variable:
     """The coefficients of the m-th derivative of a polynomial, highest power first."""
-    x = as_variable(p)
+    x = _coefficients("np.polyder", p, m)
     for _ in range(fixed_int(m, "np.polyder: m")):
         n = dim(x, 0)
         x = x[:-1] * arange(n - 1, 0, -1)
@@ -151,7 +176,7 @@ def polyder(p: Any, m: int = 1) -> Variable:
 def polyint(p: Any, m: int = 1, k: Any = None) -> Variable:
     """The coefficients of the m-th antiderivative of a polynomial, highest power first; its constants are 0."""
     refuse("np.polyint", k=k)
-    x = as_variable(p)
+    x = _coefficients("np.polyint", p, m)
     for _ in range(fixed_int(m, "np.polyint: m")):
         x = concatenate([x / arange(dim(x, 0), 0, -1), [0.0]])
     return x
@@ -171,7 +196,10 @@ def polyfit(x: Any, y: Any, deg: int, rcond: Any = None, full: bool = False, w: 
     refuse("np.polyfit", full=full or None, cov=cov or None)
     places, values = as_variable(x), as_variable(y)
     places, values = (one if one.type.kind in "fc" else cast(one, "float64") for one in (places, values))
-    columns = vander(places, fixed_int(deg, "np.polyfit: deg") + 1)
+    if fixed_int(deg, "np.polyfit: deg") < 0 or places.ndim != 1 or values.ndim not in (1, 2):
+        raise ValueError(f"np.polyfit of {places!r} and {values!r}, degree {deg}{at_line()}: a vector, one or two axes, and 0 or more")
+    places = _of_length(places, dim(places, 0), 1, "np.polyfit: there are no points")
+    columns = vander(places, deg + 1)
     if w is not None:
         weights = as_variable(w)
         columns, values = columns * weights[:, None], values * (weights[:, None] if values.ndim == 2 else weights)

@@ -8,10 +8,10 @@ import numpy as np
 
 from ...ops.raising import RAISING
 from ...tracebacks import entries
-from ..variable import Variable, as_variable, at_line, implements, op
+from ..variable import Variable, as_variable, at_line, implements, number_as, op
 from .choices import where
 from .creation import arange, ones, zeros
-from .indexing import not_negative, set_subtensor, take
+from .indexing import no_empty_list, not_negative, set_subtensor, take
 from .joining import concatenate, stack
 from .math import cast
 from .reductions import argsort, cumsum, max, min, searchsorted, sum
@@ -84,8 +84,10 @@ def extract(condition: Any, arr: Any) -> Variable:
 def trim_zeros(filt: Any, trim: str = "fb") -> Variable:
     """The vector `filt` without the zeros at its front ("f" in `trim`) and its back ("b")."""
     x = as_variable(filt)
-    if x.ndim != 1 or not isinstance(trim, str):
-        raise TypeError(f"np.trim_zeros of {x!r} at {trim!r}{at_line()}: vectors are trimmed here, at 'f', 'b' or 'fb'")
+    if not isinstance(trim, str) or trim not in ("fb", "bf", "f", "b", "FB", "BF", "F", "B"):
+        raise ValueError(f"np.trim_zeros: trim is {trim!r}{at_line()}; use 'f', 'b' or 'fb'")
+    if x.ndim != 1:
+        raise TypeError(f"np.trim_zeros of {x!r}{at_line()}: vectors are trimmed here; write x[first:last]")
     n = dim(x, 0)
     places = concatenate([arange(n), [n]])
     is_other = concatenate([x != 0, [False]])
@@ -104,11 +106,12 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Variable:
     """
     x, axis = _along(arr, axis, "np.delete")
     n = dim(x, axis)
-    index = obj if isinstance(obj, slice) else as_variable(obj)
+    index = obj if isinstance(obj, slice) else as_variable(no_empty_list(obj))
     if isinstance(index, Variable) and not index.ndim:
         before = arange(n - 1)
         return take(x, before + (before >= arange(n)[index]), axis)  # arange(n)[k] counts from the front, and checks
-    if isinstance(n, int) and not isinstance(obj, Variable):
+    bounds = (obj.start, obj.stop, obj.step) if isinstance(obj, slice) else (obj,)
+    if isinstance(n, int) and not any(isinstance(bound, Variable) for bound in bounds):
         return take(x, np.delete(np.arange(n), obj), axis)
     return take(x, flatnonzero(set_subtensor(ones((n,), "bool")[index], False)), axis)
 
@@ -128,7 +131,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Variable
     index = arange(n)[obj] if isinstance(obj, slice) else as_variable(obj)
     if index.type.kind not in "iu" or index.ndim > 1:
         raise TypeError(f"np.insert: obj is {index!r}{at_line()}; give an integer, a slice, or a vector of integers")
-    new = as_variable(values)
+    new = number_as(as_variable(values), x.dtype) if as_variable(values).type.weak else as_variable(values)
     new = reshape(new, (*(1,) * (x.ndim - new.ndim), *shape_of(new))) if new.ndim < x.ndim else new
     new = moveaxis(new, 0, axis) if not index.ndim else new
     index = index[0] if index.type.shape == (1,) else index  # one place takes all values

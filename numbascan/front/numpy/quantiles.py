@@ -48,7 +48,7 @@ def quantile(
     >>> nt.quantile(nt.dmatrix("x"), [0.25, 0.75], axis=0).type.shape
     (2, None)
     """
-    refuse("np.quantile", out=out, weights=weights)
+    refuse("np.quantile", out=out, weights=weights, overwrite_input=overwrite_input or None)
     return _quantile("np.quantile", a, q, 1, axis, method, keepdims, False)
 
 
@@ -65,7 +65,7 @@ def percentile(
     weights: Any = None,
 ) -> Variable:
     """`quantile` of shares in percent, from 0 to 100."""
-    refuse("np.percentile", out=out, weights=weights)
+    refuse("np.percentile", out=out, weights=weights, overwrite_input=overwrite_input or None)
     return _quantile("np.percentile", a, q, 100, axis, method, keepdims, False)
 
 
@@ -82,7 +82,7 @@ def nanquantile(
     weights: Any = None,
 ) -> Variable:
     """`quantile` of the elements that are not NaN; NaN where there is none."""
-    refuse("np.nanquantile", out=out, weights=weights)
+    refuse("np.nanquantile", out=out, weights=weights, overwrite_input=overwrite_input or None)
     return _quantile("np.nanquantile", a, q, 1, axis, method, keepdims, True)
 
 
@@ -99,7 +99,7 @@ def nanpercentile(
     weights: Any = None,
 ) -> Variable:
     """`percentile` of the elements that are not NaN; NaN where there is none."""
-    refuse("np.nanpercentile", out=out, weights=weights)
+    refuse("np.nanpercentile", out=out, weights=weights, overwrite_input=overwrite_input or None)
     return _quantile("np.nanpercentile", a, q, 100, axis, method, keepdims, True)
 
 
@@ -122,7 +122,9 @@ def _quantile(name: str, a: Any, q: Any, whole: int, axis: Any, method: str, kee
     if is_float and skips_nan:
         last = np.maximum(sum(~np.isnan(rows), axis=-1, keepdims=True) - 1, 0)
     shares = reshape(shares, (-1,))  # along the last axis
-    result = _at(rows, shares * cast(as_variable(last), shares.dtype), last, method, (*shape_of(rows)[:-1], dim(shares, 0)))
+    is_end = whole == 1 and q.type.kind in "iu"  # 0 and 1 alone: the ends themselves, in their dtype
+    places = shares * cast(as_variable(last), shares.dtype)
+    result = _at(rows, places, last, "nearest" if is_end else method, (*shape_of(rows)[:-1], dim(shares, 0)))
     if is_float:
         result = where(np.isnan(rows[..., :1] if skips_nan else rows[..., -1:]), result.dtype.type(np.nan), result)
     result = moveaxis(result, -1, 0)
@@ -156,7 +158,8 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: _Range = None, weights: A
         raise TypeError(f"np.histogram: bins is {bins!r}{at_line()}; give how many there are, or their edges")
     edges = as_variable(bins)
     if edges.ndim:
-        return edges
+        is_rising = (edges[:-1] <= edges[1:]).all()
+        return op(RAISING, edges, is_rising, error="ValueError", message="np.histogram: bins must increase monotonically")
     x, n = ravel(a), fixed_int(bins, "np.histogram: bins")
     if n < 1:
         raise ValueError(f"np.histogram: bins is {n}{at_line()}; one at least is needed")
@@ -168,6 +171,9 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: _Range = None, weights: A
     else:
         first, last = map(as_variable, range)
         dtype = np.result_type(x.dtype, *(end.dtype for end in (first, last) if not end.type.weak))
+        is_range = np.isfinite(first) & np.isfinite(last) & (first <= last)
+        message = "np.histogram: range must be finite, and its end not before its start"
+        first = op(RAISING, first, is_range, error="ValueError", message=message)
     first, last = (cast(end, "float64") for end in (first, last))
     is_one = first == last
     edges = linspace(where(is_one, first - 0.5, first), where(is_one, last + 0.5, last), n + 1)
@@ -188,6 +194,8 @@ def histogram(a: Any, bins: Any = 10, range: _Range = None, density: bool | None
     (4,)
     """
     x = ravel(a)
+    if x.type.kind == "c" or (weights is not None and as_variable(weights).type.kind == "b"):
+        raise TypeError(f"np.histogram of {x!r} with weights {weights!r}{at_line()}: real numbers are counted, and weights are numbers")
     edges = histogram_bin_edges(a, bins, range)
     if not as_variable(bins).ndim and range is None:
         is_finite = np.isfinite(edges[0]) & np.isfinite(edges[-1])
@@ -215,6 +223,8 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Variable:
     <searchsorted: int64[?]>
     """
     edges, side = as_variable(bins), "left" if right else "right"
+    if "c" in (edges.type.kind, as_variable(x).type.kind):
+        raise TypeError(f"np.digitize of {x!r} with bins {edges!r}{at_line()}: complex numbers lie in no bin")
     known = constant_value(edges.node)
     if known is not None:
         steps = np.diff(known)

@@ -40,10 +40,17 @@ def may_be_written() -> bool:
 def written(x: Variable, index: Any, value: Any) -> None:
     """x[index] = value. ValueError for an array that may not be written, TypeError for a number, and for a variable of a graph."""
     check_may_write(x, "x[idx] = y")
-    if (found := behind_mask(x, index)) is not None and not as_variable(value).ndim:
-        part, mask = found
-        _set(part, where(mask, _as_dtype(value, part), part))
-        return
+    if (found := behind_mask(x, index)) is not None:
+        part, mask, rest = found
+        given = as_variable(value)
+        if not part.ndim:
+            written(x, rest, where(mask, _as_dtype(value, x), part))
+            return
+        if not given.ndim:
+            _set(part, where(mask, _as_dtype(value, part), part))
+            return
+        if given.ndim > 1 and rest is Ellipsis and mask.ndim == x.ndim and _n_axes(index) == x.ndim:
+            raise TypeError(f"x[mask] = values{at_line()}: a mask of all axes takes a number or a vector, not {given!r}")
     _set(x, indexing.set_subtensor(indexing.getitem(x, index), _as_dtype(value, x)))
 
 
@@ -135,23 +142,32 @@ def number_cast(number: Variable, x: Variable) -> Variable:
     return number
 
 
-def behind_mask(x: Variable, index: Any) -> tuple[Variable, Variable] | None:
-    """The part of x that a traced mask selects from, and the mask aligned with its axes. None unless one is beside slices and positions."""
+def _n_axes(index: Any) -> int:
+    """Of how many axes a mask is, that is the whole of an index."""
+    return as_variable(index[0] if isinstance(index, tuple) else index).ndim
+
+
+def behind_mask(x: Variable, index: Any) -> tuple[Variable, Variable, Any] | None:
+    """The part of x that a traced mask selects from, the mask aligned with its axes, and the index of the part.
+
+    None unless one mask is beside slices and positions.
+    """
     parts = index if isinstance(index, tuple) else (index,)
     masks = [k for k, part in enumerate(parts) if _is_traced_mask(part)]
     if len(masks) != 1:
         return None
     (place,), mask = masks, parts[masks[0]]
     if len(parts) == 1:
-        return x, _wide(x, mask, 0)
+        return x, _wide(x, mask, 0), Ellipsis
     if not _is_basic(parts[:place] + parts[place + 1 :]):
         return None
-    part = getitem(x, (*parts[:place], *(slice(None),) * mask.ndim, *parts[place + 1 :]))
+    rest = (*parts[:place], *(slice(None),) * mask.ndim, *parts[place + 1 :])
+    part = getitem(x, rest)
     taken = sum(not (one is None or one is Ellipsis) for one in parts) - 1 + mask.ndim
     before = sum(
         x.ndim - taken if one is Ellipsis else 1 for one in parts[:place] if one is None or one is Ellipsis or isinstance(one, slice)
     )
-    return part, _wide(part, mask, before)
+    return part, _wide(part, mask, before), rest
 
 
 def _is_traced_mask(part: Any) -> bool:
@@ -393,7 +409,7 @@ BY_ITSELF = frozenset({"split", "array_split", "hsplit", "vsplit", "dsplit", "__
 LIKE = frozenset({"zeros_like", "ones_like", "full_like", "empty_like"})
 COPIES = LIKE | {"copy", "flatten", "round", "around", "take", "repeat", "concatenate", "append", "astype", "tile"}
 """Functions that never return their argument, even where nothing changes in it."""
-UNSURE = frozenset({"trim_zeros", "einsum"})
+UNSURE = frozenset({"einsum", "histogram", "histogram_bin_edges", "trim_zeros"})
 """Functions whose results are views in cases that only NumPy knows."""
 NEW_0D = LIKE | {"where", "select", "tensordot"}
 """Functions that give an array of rank 0 where others give a number."""

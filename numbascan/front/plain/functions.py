@@ -23,17 +23,19 @@ from ..numpy import indexing
 from ..numpy.creation import arange, empty, eye, full, identity, linspace, logspace, ones, tri, zeros, zeros_like
 from ..numpy.fourier import fftfreq, rfftfreq
 from ..numpy.places import flatnonzero
-from ..numpy.shape_arguments import dim
+from ..numpy.shape import broadcast_to, specify_shape
+from ..numpy.shape_arguments import dim, shape_of
 from ..unsupported import refuse
 from ..variable import CAPTURE, METHODS, Variable, as_variable, at_line, implements, op
 from ..views import Assumption, UnsureView, all_of, is_array, use
 from .arrays import of_argument
 from .calls import callee, replaces
+from .choices import value_of
 from .collected import with_no_lists
 from .elements import Generated, each_of, is_open, is_run, run
 from .lists import Listed, list_of
 from .loops import UNROLLED, repeat
-from .rows import Once, Rows, TracedRange, places, rows_of, turned, zipped
+from .rows import Once, PythonNumbers, Rows, TracedRange, places, rows_of, turned, zipped
 from .stores import holds_traced, keys, outside
 from .stores import key as key_of
 from .truth import is_traced, python_bool, truth
@@ -135,8 +137,14 @@ def _range(*args: Any) -> Any:
     return Rows((numbers,), "*", numbers.length)
 
 
+def _kept(items: Any) -> Any:
+    """What a loop runs over, a list without its filter."""
+    return items.kept() if isinstance(items, Listed) else items
+
+
 @replaces(enumerate)
 def _enumerate(items: Any, start: Any = 0) -> Any:
+    items = _kept(items)
     rows = rows_of(items)
     return enumerate(items, start) if rows is None else Once(_counted(rows, start))
 
@@ -155,6 +163,7 @@ def _counted(rows: Rows, start: Any) -> Rows:
 
 @replaces(zip)
 def _zip(*items: Any, strict: bool = False) -> Any:
+    items = tuple(map(_kept, items))
     is_pythons = any(isinstance(part, Once) for part in items) and not any(map(is_open, items))  # which may run out before
     is_pythons = is_pythons or any(hasattr(part, "__next__") and not isinstance(part, Once) for part in items)
     parts = [] if is_pythons else [rows_of(part) for part in items]
@@ -168,6 +177,7 @@ def _zip(*items: Any, strict: bool = False) -> Any:
 
 @replaces(reversed)
 def _reversed(items: Any) -> Any:
+    items = _kept(items)
     rows = None if isinstance(items, Once) else rows_of(items)  # as Python, which refuses it
     return reversed(items) if rows is None else Once(turned(rows))
 
@@ -224,22 +234,33 @@ def _reduce(f: Any, items: Iterable[Any], /, *initial: Any) -> Any:
     return total
 
 
-_ACCUMULATED: dict[Any, np.ufunc] = {
-    None: np.add, operator.add: np.add, operator.mul: np.multiply, max: np.maximum, min: np.minimum,
-}  # fmt: skip
+_ACCUMULATED: dict[Any, np.ufunc] = {None: np.add, operator.add: np.add, operator.mul: np.multiply}
 
 
 @replaces(itertools.accumulate)
 def _accumulate(items: Iterable[Any], func: Any = None, *, initial: Any = None) -> Any:
     if not is_open(items):
         return Generated(list(itertools.accumulate(items, None if func is None else callee(func), initial=initial)), each_of)
-    if initial is not None or func not in _ACCUMULATED:
+    every = list_of(items)
+    values = every.array()
+    if initial is not None or func not in (*_ACCUMULATED, max, min) or values.type.kind == "b" or (func in (max, min) and values.ndim > 1):
         raise TypeError(
-            f"itertools.accumulate over as many items as only the run knows{at_line()}: it takes operator.add, operator.mul, max and min, "
-            "without `initial`; write a `for` loop that writes an array"
+            f"itertools.accumulate over as many items as only the run knows{at_line()}: it takes operator.add, operator.mul, max and min "
+            "of numbers, without `initial`; write a `for` loop that writes an array"
         )
-    values = list_of(items).array()
-    return Once(Rows((_ACCUMULATED[func].accumulate(values),), "*", dim(values, 0)))
+    if func in _ACCUMULATED:
+        result = as_variable(_ACCUMULATED[func].accumulate(values, dtype=values.dtype))
+    else:
+        result = _running_extreme(func, values)
+    return Once(Rows((PythonNumbers(result) if every.holds_pythons() else result,), "*", dim(values, 0)))
+
+
+def _running_extreme(func: Any, values: Variable) -> Variable:
+    """`accumulate(values, max)`: as Python's max, which a NaN at the start alone goes through."""
+    if values.type.kind == "f":
+        is_later = arange(dim(values, 0)) > 0
+        values = as_variable(np.where(np.isnan(values) & is_later, values.dtype.type(-np.inf if func is max else np.inf), values))
+    return as_variable((np.maximum if func is max else np.minimum).accumulate(values))
 
 
 @replaces(filter)
@@ -466,21 +487,42 @@ def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> A
     if not holds_traced([x, condlist, *funclist, *args]):
         return np.piecewise(x, condlist, [callee(f) if builtins.callable(f) else f for f in funclist], *args, **kw)
     values = as_variable(x)
-    several = isinstance(condlist, (list, tuple)) and np.ndim(condlist[0]) == values.ndim
-    conditions = [as_variable(one) != 0 for one in (condlist if several else [condlist])]
+    first = condlist[0]
+    if not isinstance(condlist, (list, tuple)) and np.ndim(condlist) > 1:
+        condlist = list(condlist)
+    elif values.ndim and not (isinstance(condlist, (list, tuple)) and np.ndim(first)):
+        condlist = [condlist]  # as NumPy: one condition
+    elif not isinstance(condlist, (list, tuple)):
+        condlist = list(condlist)
+    conditions: list[Any] = [np.logical_not(np.logical_not(as_variable(one))) for one in condlist]
     if len(funclist) == len(conditions) + 1:
-        conditions = [*conditions, ~functools.reduce(operator.or_, conditions)]
+        conditions.append(np.logical_not(functools.reduce(np.logical_or, conditions)))
     if len(funclist) != len(conditions):
         raise ValueError(f"np.piecewise: {len(funclist)} functions for {len(conditions)} conditions{at_line()}; one for each, or one more")
     result = zeros_like(values)
     for condition, f in zip(conditions, funclist, strict=True):
+        fitting = specify_shape(condition, shape_of(values))
         if builtins.callable(f):
-            found = flatnonzero(condition)
-            part = METHODS["astype"](as_variable(callee(f)(values.reshape(-1)[found], *args, **kw)), values.dtype)
-            result = indexing.set_subtensor(result.reshape(-1)[found], part).reshape(values.shape)
+            result = _with_piece(result, values, fitting, _given(f, args, kw))
         else:
-            result = np.where(condition, METHODS["astype"](as_variable(f), values.dtype), result)
+            result = np.where(fitting, METHODS["astype"](as_variable(f), values.dtype), result)
     return result
+
+
+def _given(f: Any, args: tuple[Any, ...], kw: dict[str, Any]) -> Callable[[Any], Any]:
+    return lambda part: callee(f)(part, *args, **kw)
+
+
+def _with_piece(result: Variable, values: Variable, condition: Variable, f: Callable[[Any], Any]) -> Any:
+    """The result with f of the elements at which a condition holds. As in NumPy f is not called for none."""
+    found = flatnonzero(condition)
+    flat = result.reshape(-1)[found]
+    piece = value_of(
+        dim(found, 0) > 0,
+        lambda: broadcast_to(METHODS["astype"](as_variable(f(values.reshape(-1)[found])), values.dtype), shape_of(found)),
+        lambda: flat + 0,
+    )
+    return indexing.set_subtensor(flat, piece).reshape(values.shape)
 
 
 # whole numbers --------------------------------------------------------------------------------------------------------
@@ -566,25 +608,29 @@ def _perm(n: Any, k: Any = None) -> Any:
     k = _checked(k, k >= 0, "k must be a non-negative integer")
     n = _checked(n, n <= 66, "perm() of more than 66 things may not fit into 64 bits", "OverflowError")
     found = as_variable(_ORDERED)[n, np.minimum(k, 66)]
-    return _number(_checked(np.where(k > n, 0, found), found < 2**63 - 1, "perm() does not fit into 64 bits", "OverflowError"), "int64")
+    return _number(
+        _checked(np.where(k > n, 0, found), (found < 2**63 - 1) | (k > n), "perm() does not fit into 64 bits", "OverflowError"), "int64"
+    )
 
 
 def _magnitude(x: Variable, name: str) -> Variable:
+    """The absolute value as an unsigned number: that of -2**63 is its own bits."""
     if x.ndim or x.type.kind not in "iu":
         raise AttributeError(f"{x!r} has no attribute {name!r}{at_line()}")
-    return METHODS["astype"](abs(x), "int64")
+    return METHODS["astype"](METHODS["astype"](abs(METHODS["astype"](x, "int64")), "uint64") if x.type.kind == "i" else x, "uint64")
+
+
+_POWERS = np.uint64(1) << np.arange(64, dtype=np.uint64)
 
 
 @implements(method="bit_length")
 def _bit_length(x: Variable) -> Any:
-    size = _magnitude(x, "bit_length")
-    return _number(np.where(size < 0, 64, np.sum(size >= 2 ** np.arange(63))), "int64")  # only -2**63 stays negative
+    return _number(np.sum(_magnitude(x, "bit_length") >= _POWERS), "int64")
 
 
 @implements(method="bit_count")
 def _bit_count(x: Variable) -> Any:
-    size = _magnitude(x, "bit_count")
-    return _number(np.where(size < 0, 1, np.sum((size >> np.arange(63)) & 1)), "int64")
+    return _number(np.sum((_magnitude(x, "bit_count") & _POWERS) != 0), "int64")
 
 
 _OF_WHOLE: dict[Any, Callable[..., Any]] = {

@@ -66,6 +66,10 @@ class Listed(Made, OpenList):
     def rows(self) -> Rows | None:
         return Rows(tuple(self._leaves), self._structure, self._n_rows()) if self._mask is None and not self._depth else None
 
+    def kept(self) -> Listed:
+        """The list of the elements that exist, without a filter."""
+        return Listed(self._kept(), self._structure, self._depth, None, self.kind)
+
     def taken(self) -> tuple[Any, Make]:
         masks = [] if self._mask is None else [self._mask]
         rows = Rows((*self._leaves, *masks), (list, None, ("*",) * (len(self._leaves) + len(masks))), self._n_rows())
@@ -141,6 +145,8 @@ class Listed(Made, OpenList):
 
     def parts(self) -> tuple[ListOf, list[Any]]:
         """As a result of a compiled function."""
+        if not self._leaves:
+            self._refuse("a list of elements that hold no number is returned")
         return ListOf(self.kind, self._structure, self._depth), list(map(_array, self._kept()))
 
     def nested(self) -> tuple[Variable, int, bool]:
@@ -149,13 +155,17 @@ class Listed(Made, OpenList):
             self._refuse("a list of nests or arrays is an element of a list")
         return self.array(), self._depth + 1, isinstance(self._leaves[0], PythonNumbers)
 
+    def holds_pythons(self) -> bool:
+        """Whether its elements are Python's numbers."""
+        return isinstance(self._leaves[0], PythonNumbers)
+
     def copy(self, kind: type = list) -> Listed:
         """A list of the same elements."""
         return Listed([_apart(leaf, slice(None)) for leaf in self._leaves], self._structure, self._depth, self._mask, kind)
 
     def picked(self, places: Variable) -> Listed:
         """A list of the elements at some places."""
-        return Listed([leaf[places] for leaf in self._leaves], self._structure, self._depth, kind=list)
+        return Listed([leaf[places] for leaf in self._kept()], self._structure, self._depth, kind=list)
 
     def holds(self, value: Any) -> Any:
         """`value in x`."""

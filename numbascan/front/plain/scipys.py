@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from ...ops.raising import RAISING
 from ..numpy import decompositions, linalg, math, systems
-from ..variable import Variable, as_variable, at_line
+from ..variable import Variable, as_variable, at_line, op
 from .stores import holds_traced
 
 _IGNORED = ("check_finite", "overwrite_a", "overwrite_b", "overwrite_c", "lapack_driver", "driver")
-"""Parameters that say how SciPy computes, and change no result."""
+"""Parameters that say how SciPy computes, and change no result; what `check_finite` asks for is checked."""
 
 
 def _norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Variable:
@@ -122,20 +123,39 @@ def _called(f: Any, ours: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
     """A call of a function of SciPy; for traced arguments, of ours with what differs from SciPy's defaults."""
     if not holds_traced([*args, *kwargs.values()]):
         return f(*args, **kwargs)
+    name = f"{str(f.__module__).split('._')[0]}.{f.__name__}"
     if ours is decompositions.block_diag:
         return ours(*args)
     signature = inspect.signature(f)
     needed, options = [], {}
-    for name, value in signature.bind(*args, **kwargs).arguments.items():
-        default = signature.parameters[name].default
+    bound = signature.bind(*args, **kwargs).arguments
+    for parameter, value in bound.items():
+        default = signature.parameters[parameter].default
         if default is inspect.Parameter.empty:
             needed.append(value)
-        elif name not in _IGNORED and value is not default:
-            options[name] = value
+        elif parameter not in _IGNORED and value is not default:
+            options[parameter] = value
     if unknown := options.keys() - inspect.signature(ours).parameters.keys():
-        name = min(unknown)
+        option = min(unknown)
+        raise TypeError(f"{name}({option}={options[option]!r}) is not supported on traced values{at_line()}; leave {option} out")
+    if ours in _OURS["scipy.special"].values():
+        return ours(*needed, **options)
+    checks_finite = "check_finite" in signature.parameters and bound.get("check_finite", True)
+    return ours(*(_matrix(name, value, checks_finite) for value in needed), **options)
+
+
+def _matrix(name: str, value: Any, checks_finite: bool) -> Any:
+    """An operand as SciPy takes it: of a dtype that stays what it is there, one matrix, and finite."""
+    if isinstance(value, (tuple, list)) and any(isinstance(part, Variable) and part.ndim for part in value):
+        return tuple(_matrix(name, part, checks_finite) if isinstance(part, Variable) and part.ndim > 1 else part for part in value)
+    if not holds_traced([value]) and not isinstance(value, np.ndarray):
+        return value
+    x = as_variable(value)
+    if x.dtype.name not in ("float64", "complex128", "int64") or x.ndim > 2:
         raise TypeError(
-            f"{f.__module__.split('._')[0]}.{f.__name__}({name}={options[name]!r}) is not supported on traced values{at_line()}; "
-            f"leave {name} out"
+            f"{name} of {x!r}{at_line()}: matrices of float64, complex128 and int64 have SciPy's results here; write .astype('float64'), "
+            "or NumPy's function of a stack"
         )
-    return ours(*needed, **options)
+    if not checks_finite or x.type.kind == "i":
+        return x
+    return op(RAISING, x, np.isfinite(x).all(), error="ValueError", message="array must not contain infs or NaNs")

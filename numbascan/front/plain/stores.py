@@ -19,7 +19,7 @@ from ...ops.raising import RAISING
 from ..converted.source import converted
 from ..tracing import NeedsTracedArrays
 from ..tree import flattened
-from ..variable import CAPTURE, Variable, as_variable, at_line, op
+from ..variable import CAPTURE, METHODS, Variable, as_variable, at_line, op
 from ..views import UnsureView, View
 from .arrays import behind_mask, changed, changed_where, written
 from .cells import GlobalVariable, content, fill
@@ -201,9 +201,10 @@ def _set_one_of(value: Any, several: list[Any], index: Variable) -> bool:
 
 
 def _chosen(condition: Any, value: Any, old: Any) -> Any:
-    """One of two numbers; Python's number of two of these."""
+    """One of two numbers, in a dtype that holds both as they are; Python's number of two of these."""
     one, other = as_variable(value), as_variable(old)
-    chosen = as_variable(np.where(condition, one, other))
+    dtype = np.result_type(one.dtype, other.dtype).name
+    chosen = Variable(as_variable(np.where(condition, METHODS["astype"](one, dtype), METHODS["astype"](other, dtype))).node)  # a number
     return op(card_named("python_number"), chosen) if one.type.weak and other.type.weak and not chosen.type.weak else chosen
 
 
@@ -409,9 +410,13 @@ _BINARY: dict[str, Callable[[Any, Any], Any]] = {
 def update_item(holder: Any, index: Any, name: str, value: Callable[[], Any]) -> None:
     """`holder[index] += value`."""
     if isinstance(holder, Variable) and (found := behind_mask(holder, index)) is not None:
-        part, mask = found
-        before, old = Variable(part.node), item(holder, index)  # read before the value is computed
+        part, mask, rest = found
+        before = Variable(part.node)
+        old = item(holder, index) if mask.ndim else None  # read before the value is computed
         given = as_variable(value())
+        if not part.ndim:
+            set_item(np.where(mask, _BINARY[name](before, given), before), holder, rest)
+            return
         if not given.ndim:
             changed_where(part, before, mask, _BINARY[name], given)
             return

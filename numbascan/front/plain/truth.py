@@ -11,6 +11,7 @@ import numpy as np
 from ...errors import TracerBoolError
 from ...ir.node import INPUT, constant_value
 from ...ops.card import card_named
+from ..tree import OpenList
 from ..variable import Variable, as_variable, at_line, op
 from ..views import UnsureView, note_same
 from .made import Made
@@ -34,6 +35,8 @@ def truth(condition: Any) -> bool | Variable:
     """A condition as Python's bool where it is known, else as a boolean scalar. ValueError for an array of several elements."""
     if condition is True or condition is False:
         return condition
+    if isinstance(condition, OpenList):
+        return truth(condition.length > 0)
     if isinstance(condition, Option):  # None is false
         return truth(as_variable(condition.has) & truth(condition.value))
     if not is_traced(condition):
@@ -171,7 +174,8 @@ def _has_traced(nest: Sequence[Any]) -> bool:
 
 def compare(name: str, one: Any, other: Any) -> Any:
     """A comparison of two values."""
-    if type(one) not in (tuple, list) or not _are_traced_nests(one, other):
+    is_of_parts = name in ("Eq", "NotEq", "Lt", "LtE", "Gt", "GtE")
+    if not is_of_parts or type(one) not in (tuple, list) or not _are_traced_nests(one, other):
         return COMPARISONS[name](one, other)
     if name in ("Eq", "NotEq"):
         differ = python_bool(_differ(one, other))

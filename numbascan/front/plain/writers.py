@@ -72,6 +72,7 @@ def put(a: Variable, ind: Any, v: Any, mode: str = "raise") -> None:
     if mode != "raise":
         raise TypeError(f"np.put(mode={mode!r}){at_line()}; write the places as np.clip(k, 0, n - 1) or k % n")
     places, values = ravel(ind), _stored(as_variable(v), a)
+    places = METHODS["astype"](places, "int64") if places.type.kind == "b" else places  # 0 and 1, and no mask
     if values.ndim and (values.type.shape != places.type.shape or None in places.type.shape):
         values = _repeated("np.put", values, creation.arange(dim(places, 0)))
     flat = ravel(Variable(a.node))
@@ -102,6 +103,8 @@ def _put_where(name: str, a: Variable, mask: Any, values: Any, which: Callable[[
     if where.ndim != a.ndim:
         raise ValueError(f"{name}{at_line()}: the mask {where!r} must have the shape of the array, {a!r}")
     where = where if where.type.kind == "b" else where != 0
+    if isinstance(values, np.ndarray | np.generic | Variable) and not value.type.weak and not np.can_cast(value.dtype, a.dtype, "safe"):
+        raise TypeError(f"{name}{at_line()}: values of {value.dtype} are not safe in an array of {a.dtype}; write values.astype(…)")
     while value.ndim and value.type.shape[0] == 1:
         value = value[0]
     written(a, where, _repeated(name, value, which(flatnonzero(where))) if value.ndim else value)
