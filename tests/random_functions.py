@@ -53,9 +53,11 @@ class Writer:
         def array() -> str:
             return self.one_of(names, "array")
 
-        kind = self.random.randrange(10)
+        kind = self.random.randrange(11)
         if kind == 9:
             return self.of_elements(names, depth)
+        if kind == 10:
+            return self.of_some(names, depth)
         if kind == 0:
             return f"{array()}[{self.place(names)}]"
         if kind == 1:
@@ -88,6 +90,28 @@ class Writer:
             ]
         )
 
+    def mask(self, names: dict[str, str]) -> str:
+        """Which elements of arrays, all of one length, are taken."""
+        one = f"{self.one_of(names, 'array')} {self.random.choice(['<', '>'])} {self.number(names, 3)}"
+        return f"({one}) & ({self.one_of(names, 'array')} > {self.number(names, 3)})" if self.chance(0.2) else one
+
+    def of_some(self, names: dict[str, str], depth: int) -> str:
+        """A number made of the elements that a mask takes, or of a remainder."""
+        some = f"{self.one_of(names, 'array')}[{self.mask(names)}]"
+        place = self.place(names)
+        return self.random.choice(
+            [
+                f"{some}.sum()",
+                f"len({some})",
+                f"max({some}, default=0.5)",
+                f"sum(v * {self.number({**names, 'v': 'number'}, 3)} for v in {some})",
+                f"np.flatnonzero({self.mask(names)}).sum()",
+                f"np.count_nonzero(np.unique(np.round({some})))",
+                f"np.percentile({self.one_of(names, 'array')}, 30)",
+                f"{self.one_of(names, 'array')}[({place} + {self.random.choice([1, -1, 2, 7])}) % len(a)]",
+            ]
+        )
+
     def array(self, names: dict[str, str]) -> str:
         one, number = self.one_of(names, "array"), self.number(names, 1)
         return self.random.choice(
@@ -98,6 +122,8 @@ class Writer:
                 f"{one}.copy()",
                 f"{one}[::-1]",
                 f"np.cos({one})",
+                f"np.where({self.mask(names)}, {one}, {number})",
+                f"np.roll({one}, {self.place(names)})",
                 f"{one}[:]",
             ]
         )
@@ -130,10 +156,14 @@ class Writer:
             return [f"{pad}{self.one_of(names, 'array')}[{place}] {self.random.choice(['=', '+=', '*='])} {self.number(names)}"]
         if draw < 0.55:
             return [f"{pad}{self.one_of(names, 'array')} = {self.array(names)}"]
+        if draw < 0.6:
+            one, mask = self.one_of(names, "array"), self.mask(names)
+            value = self.random.choice([self.number(names, 2), f"{self.one_of(names, 'array')}[{mask}] * 0.5"])
+            return [f"{pad}m = {mask}", f"{pad}{one}[m] {self.random.choice(['=', '+=', '*='])} {value.replace(mask, 'm')}"]
         if draw < 0.78:
             return self.choice(names, depth, in_loop, indent)
         if depth < 2:
-            kinds = [self.loop, self.loop, self.loop, self.best, self.bound, self.filled]
+            kinds = [self.loop, self.loop, self.loop, self.best, self.bound, self.filled, self.counted]
             return self.random.choice(kinds)(names, depth, indent)
         return [f"{pad}pass"]
 
@@ -175,6 +205,23 @@ class Writer:
             f"{pad}for i{k} in range(len(a)):",
             f"{pad}    l{k}[i{k} + 1] = l{k}[i{k}] * 0.5 + {self.number(own, 2)}",
             f"{pad}{name} = l{k}[-1] + sum(l{k}) + len(l{k})",
+        ]
+
+    def counted(self, names: dict[str, str], depth: int, indent: int) -> list[str]:
+        """A list of a few numbers, written at places that the run knows; and a queue in an array."""
+        pad, name = "    " * indent, self.one_of(names, "number")
+        self.count += 1
+        k = self.count
+        own = {**names, "v": "number"}
+        return [
+            f"{pad}l{k} = [0.0, 1.0, {self.number(names, 2)}]",
+            f"{pad}q{k}, t{k} = np.zeros(len(a) + 1), 0",
+            f"{pad}for v in {self.one_of(names, 'array')}.copy():",
+            f"{pad}    l{k}[int(abs(v) * 3) % 3] += {self.number(own, 2)}",
+            f"{pad}    if {self.condition(own, 1)}:",
+            f"{pad}        q{k}[t{k}] = l{k}[t{k} % 3]",
+            f"{pad}        t{k} += 1",
+            f"{pad}{name} = l{k}[0] - l{k}[2] + q{k}[:t{k}].sum() + q{k}[t{k} - 1]",
         ]
 
     def choice(self, names: dict[str, str], depth: int, in_loop: bool, indent: int) -> list[str]:

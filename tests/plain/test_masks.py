@@ -209,3 +209,29 @@ def test_draws_and_checkpoints_meet_masks() -> None:
         lambda x: ns.scan_checkpoints(step, outputs_info=1.0, non_sequences=x, n_steps=9, save_every_N=3, return_updates=False)[-1]
     )
     np.testing.assert_allclose(saving(X), plain(X), rtol=1e-13)
+
+
+def test_views_of_whole_parts_write_the_part() -> None:
+    def through_a_row(m: Any) -> Any:
+        row = m[1]
+        view = row[:]
+        view[:] = 5.0
+        view[1] += 2
+        return m, row, view
+
+    def through_a_matrix(m: Any) -> Any:
+        matrix = m[1]
+        view = matrix[:]
+        view[0] = 9.0
+        view[1:, 0] *= 2
+        return m, view[2:][:]
+
+    for mode in ("python", None):
+        assert_as_python(through_a_row, TABLE, mode=mode)
+        assert_as_python(through_a_matrix, np.arange(24.0).reshape(2, 3, 4), mode=mode)
+
+
+def test_extremes_of_what_is_known_to_be_empty() -> None:
+    assert_as_python(lambda x: (max(x[:0], default=0.5), min(x[x > 1e9], default=x[0])), X)
+    with pytest.raises(ValueError, match="empty"):
+        ns.jit(lambda x: max(x[:0]), mode="python")(X)

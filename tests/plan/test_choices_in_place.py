@@ -159,6 +159,57 @@ def breadth_first(table: Any) -> Any:
     return level, queue[:tail].sum(), tail
 
 
+def counted_before_it_is_read(x: Any) -> Any:
+    n = len(x)
+    row, sums = x.copy(), np.zeros(n)
+    for t in range(n):
+        count = 0
+        for i in range(n):
+            sums[i] += x[i]
+            if sums[i] > t:
+                count += 1
+        element = row[count % n]
+        for j in range(count % 5 % n):
+            row[j] += element * 0.1
+    return row, sums
+
+
+def elements_and_choices(x: Any) -> Any:
+    n = len(x)
+    row = x.copy()
+    for t in range(n):
+        one, other = row[t], row[(t * 3) % n]
+        for j in range(n):
+            if row[j] > one:
+                row[j] -= other * 0.1
+            else:
+                row[(j + 1) % n] += one * 0.01
+    return row
+
+
+def two_rows_by_turns(x: Any) -> Any:
+    n = len(x)
+    row, sums = x.copy(), np.zeros(n)
+    for t in range(n):
+        one = row[t]
+        for j in range(n):
+            sums[j] += row[j] * one
+        other = sums[t]
+        for j in range(t):
+            row[j] += other * 1e-3 + sums[j] * 1e-4
+    return row, sums
+
+
+def part_at_an_element(x: Any) -> Any:
+    n = len(x)
+    row = x.copy()
+    for t in range(n):
+        k = int(abs(row[t]) * 7) % n
+        for v in x[k : k + 4]:
+            row[k] += v * row[t] * 0.01
+    return row
+
+
 def graph(n: int) -> np.ndarray:
     """Ends, and three neighbours of each of n places, as columns of one table."""
     ends = np.sort(rng.integers(0, 3 * n, n + 1))
@@ -171,6 +222,10 @@ PROGRAMS: dict[Callable[..., Any], Callable[[int], Any]] = {
     quick_sort: lambda n: rng.normal(size=n),
     heap_sort: lambda n: rng.normal(size=n),
     breadth_first: graph,
+    counted_before_it_is_read: lambda n: rng.normal(size=n),
+    elements_and_choices: lambda n: rng.normal(size=n),
+    two_rows_by_turns: lambda n: rng.normal(size=n),
+    part_at_an_element: lambda n: rng.normal(size=n),
     two_arrays: lambda n: rng.normal(size=n),
     swapped: lambda n: rng.normal(size=n),
     nested: lambda n: rng.normal(size=n),
@@ -191,7 +246,9 @@ def _leaves(result: Any) -> tuple[Any, ...]:
     return result if isinstance(result, tuple) else (result,)
 
 
-@pytest.mark.parametrize("f", [quick_sort, heap_sort, two_arrays, nested], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "f", [quick_sort, heap_sort, two_arrays, nested, two_rows_by_turns, elements_and_choices], ids=lambda f: f.__name__
+)
 def test_their_gradients_and_lanes(f: Callable[..., Any]) -> None:
     x = rng.normal(size=18)
     weights = np.cos(np.arange(18.0))

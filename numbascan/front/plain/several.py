@@ -40,6 +40,10 @@ def _extreme(known: Callable[..., Any], of_array: Callable[..., Any], is_better:
         rank = None if key is None else callee(key)
         items: Any = args if len(args) != 1 else args[0]
         is_array = len(args) == 1 and _is_traced(items) and as_variable(items).ndim
+        if is_array and as_variable(items).type.shape[0] == 0 and rank is None:
+            if default:
+                return default["default"]
+            raise ValueError(_empty(known.__name__))
         if is_array and rank is None and as_variable(items).ndim == 1 and not (default and is_open(items)):
             return _of_rows(as_variable(items), of_array, is_better)
         is_several = isinstance(items, (list, tuple)) and holds_traced(items)
