@@ -90,24 +90,24 @@ def slopes(seed: int) -> str:
 KNOWN = {"same", "refused", "both raise", "rough"}
 
 
-@pytest.mark.parametrize("seed", wide(range(1000), 60))
+@pytest.mark.parametrize("seed", wide(range(1000), 30))
 def test_a_random_function_gives_what_python_gives(seed: int) -> None:
     assert {outcome(seed, size, "python") for size in SIZES} <= KNOWN
 
 
-@pytest.mark.parametrize("seed", wide(range(200), 6))
+@pytest.mark.parametrize("seed", wide(range(200), 4))
 def test_a_compiled_random_function_gives_what_python_gives(seed: int) -> None:
     assert {outcome(seed, size, None) for size in SIZES} <= KNOWN
 
 
-@pytest.mark.parametrize("seed", wide(range(1000, 1400), 20))
+@pytest.mark.parametrize("seed", wide(range(1000, 1400), 12))
 def test_the_gradient_of_a_random_function_is_that_of_differences(seed: int) -> None:
     assert slopes(seed) in KNOWN
 
 
 def test_most_random_functions_are_taken() -> None:
-    tally = Counter(outcome(seed, 4, "python") for seed in range(40))
-    assert tally["same"] >= 25
+    tally = Counter(outcome(seed, 4, "python") for seed in range(12))
+    assert tally["same"] >= 8
 
 
 if __name__ == "__main__":

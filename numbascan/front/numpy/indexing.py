@@ -55,9 +55,8 @@ def of_whole(part: Variable) -> Variable:
 def put_back(base: Variable, index: Any, part: Variable) -> Variable:
     """`base` with its part at `index` replaced. If that is the old part with a part of its own replaced, the latter alone is written."""
     old, new = getitem(base, index), part.node
-    is_part = (
-        old.node is not base.node and old.node.op is INDEX and old.node.inputs[0] is base.node
-    )  # base[:] is base, itself perhaps a part
+    # base[:] is base, which may itself be a part of another array
+    is_part = old.node is not base.node and old.node.op is INDEX and old.node.inputs[0] is base.node
     if is_part and new.op in (SET_SUBTENSOR, INC_SUBTENSOR) and new.inputs[0] is old.node:
         entries, others = _entries_of(old.node), _entries_of(new)
         if all(map(is_position, entries)) and ARRAY not in others:  # beside arrays of positions, a single one may move axes
