@@ -656,3 +656,22 @@ def in_order_of_memory(x: Any) -> Any:
 def test_an_iteration_in_the_order_of_memory_is_refused() -> None:
     with pytest.raises(TypeError, match=r"numpy\.nditer is not supported on traced values .*; write for v in x\.ravel\(\)"):
         ns.jit(in_order_of_memory)(np.ones((3, 20)))
+
+
+def added_to_and_bound_behind(x: Any, a: Any) -> Any:
+    for _ in a:
+        x += 1.0
+    else:
+        x = x + a[1]
+    if x > 3:
+        for v in a:
+            x *= v
+        else:
+            x = a[1]
+    return x
+
+
+def test_a_loop_adds_to_a_name_that_its_else_binds() -> None:
+    for x in (1.5, -99.0):
+        for a in (SHORT, LONG):
+            assert_as_python(added_to_and_bound_behind, x, a)

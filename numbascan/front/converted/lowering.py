@@ -713,6 +713,7 @@ def _unset(node: ast.For | ast.While) -> list[ast.stmt]:
     """Gives a name a place before a loop that binds it in each way: before every `break`, and in its `else`. The loop does not read it."""
     bound = [name for one in node.orelse for name in _targets(one)]
     read = {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
+    read |= {one.target.id for one in ast.walk(node) if isinstance(one, ast.AugAssign) and isinstance(one.target, ast.Name)}
     names = [name for name in dict.fromkeys(bound) if name not in read and name in assigned(node.body)]
     return [
         _assign(name, ast.Attribute(_load(RUNTIME), "unset", ast.Load()), node) for name in names if _binds_before_breaks(node.body, name)
