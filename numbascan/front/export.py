@@ -22,7 +22,7 @@ from ..ir.graph import Graph
 from ..ir.names import parameter_name
 from .runner import Runner
 from .shared import STATES, SeededContainer
-from .tree import LEAF, NONE, Static, Structure, is_record, n_leaves
+from .tree import LEAF, NONE, ListOf, Static, Structure, is_record, n_leaves
 
 OF_KINDS = "; for other lengths export what {name}.lower(…) gives for them"
 DECLARED = ", as it was declared"
@@ -156,6 +156,12 @@ def _returned(structure: Structure, names: Iterator[str], label: str, called: Ma
         return next(names) if structure == LEAF else "None"
     assert not isinstance(structure, str)
     cls, keys, children = structure
+    if isinstance(cls, ListOf):
+        if cls.of_numbers is None:
+            raise NotImplementedError(
+                f"{label} returns a list of nests whose length only the run knows, which no module makes; return arrays"
+            )
+        return f"{cls.of_numbers.__name__}({next(names)})"
     if is_record(cls):
         raise NotImplementedError(f"{label} returns a {cls.__name__}, which no module knows; return a dict of its fields")
     parts = [_returned(child, names, label, called) for child in children]

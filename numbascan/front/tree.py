@@ -156,6 +156,12 @@ class ListOf:
     def __init__(self, kind: type, structure: Structure, depth: int) -> None:
         self._key = kind, structure, depth
 
+    @property
+    def of_numbers(self) -> type | None:
+        """list or tuple, for one of numbers or rows of one array; None for one of nests."""
+        kind, structure, depth = self._key
+        return kind if structure == LEAF and not depth else None
+
     def __call__(self, children: list[Any]) -> Any:
         kind, structure, depth = self._key
         return kind(self._element([array[k] for array in children], structure, depth) for k in range(len(children[0])))

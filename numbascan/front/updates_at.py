@@ -13,7 +13,7 @@ import numpy as np
 from ..ops.last_state import last_state
 from ..tracebacks import entry, with_entries
 from .numpy.choices import where
-from .numpy.indexing import known_mask
+from .numpy.indexing import is_traced_mask
 from .numpy.shape import broadcast_arrays, broadcast_to
 from .scan.scan import scan
 from .variable import METHODS, PROPERTIES, Variable, as_variable, at_line
@@ -107,8 +107,8 @@ class PartAt:
     def _replaced(self, name: str, new_part: Callable[[Any, Any], Any], values: Any, how: dict[str, Any]) -> Variable:
         self._check(name, how)
         x, given = self._x, None if values is None else as_variable(values)
-        mask = _mask_of_the_run(self._index)
-        if mask is not None and mask.ndim <= x.ndim and (given is None or not given.ndim):
+        mask = self._index
+        if is_traced_mask(mask) and mask.ndim <= x.ndim and (given is None or not given.ndim):
             mask = mask[(..., *(None,) * (x.ndim - mask.ndim))]
             return where(mask, self._fitting(new_part(x, given), name), x)
         part = x[self._index]
@@ -148,13 +148,6 @@ class PartAt:
         if not np.can_cast(value.dtype, dtype, "same_kind"):
             raise TypeError(f"x.at[index].{name}(y){at_line()}: {value.type} does not go into {self._x.type}; write x.astype(dtype) before")
         return METHODS["astype"](value, dtype)
-
-
-def _mask_of_the_run(index: Any) -> Variable | None:
-    """An index that is one mask whose elements only the run knows."""
-    if isinstance(index, Variable) and index.type.kind == "b" and known_mask(index) is None:
-        return index
-    return None
 
 
 def _may_repeat(index: Any) -> bool:

@@ -160,6 +160,19 @@ def test_nests_come_and_go_in_their_structure(tmp_path):
         module.moved({"at": 2.0, "by": 1.0}, None)
 
 
+def test_lists_of_a_length_that_only_the_run_knows_are_lists(tmp_path):
+    kept = ns.jit(lambda x: ([v for v in x if v > 0], tuple(v * 2 for v in x), x[x > 1]), name="kept")
+    x = np.arange(-3.0, 20.0)
+    some, twice, greater = loaded(kept.lower(x), tmp_path).kept(x)
+    assert (type(some), type(twice)) == (list, tuple)
+    assert [float(v) for v in some] == [*range(1, 20)]
+    assert [float(v) for v in twice] == [*range(-6, 40, 2)]
+    np.testing.assert_array_equal(greater, x[x > 1])
+    pairs = ns.jit(lambda x: [(i, v) for i, v in enumerate(x)], name="pairs")
+    with pytest.raises(NotImplementedError, match="list of nests"):
+        pairs.lower(x).export(tmp_path / "pairs.py")
+
+
 def test_results_are_arrays_of_their_own(tmp_path):
     v = nt.dvector("v")
     module, given = loaded(ns.function([v], v, name="same"), tmp_path), np.ones(3)

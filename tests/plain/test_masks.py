@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -209,6 +210,20 @@ def test_draws_and_checkpoints_meet_masks() -> None:
         lambda x: ns.scan_checkpoints(step, outputs_info=1.0, non_sequences=x, n_steps=9, save_every_N=3, return_updates=False)[-1]
     )
     np.testing.assert_allclose(saving(X), plain(X), rtol=1e-13)
+
+
+def test_batches_and_threads_meet_masks() -> None:
+    rows = np.cos(np.arange(210.0)).reshape(7, 30) * 2
+    sums = ns.batch(lambda x: x[x > 0].sum(), (rows,), progress=False)
+    np.testing.assert_allclose(np.asarray(sums[...]), [row[row > 0].sum() for row in rows])
+    with pytest.raises(ns.BatchError, match="results of cases have different shapes"):
+        ns.batch(lambda x: x[x > 0], (rows,), progress=False)
+    kept = ns.jit(lambda x: ([v for v in x if v > 0], x[x < 0]))
+    with ThreadPoolExecutor(3) as pool:
+        lengths = [n for n in (17, 19, 23, 30) for _ in range(3)]
+        for n, (some, others) in zip(lengths, pool.map(lambda n: kept(rows[n % 7, :n]), lengths), strict=True):
+            np.testing.assert_array_equal(some, [v for v in rows[n % 7, :n] if v > 0])
+            np.testing.assert_array_equal(others, rows[n % 7, :n][rows[n % 7, :n] < 0])
 
 
 def test_views_of_whole_parts_write_the_part() -> None:

@@ -141,8 +141,12 @@ def _mask(part: Any) -> Any:
     """A part of an index, if it is a mask: an array where it is known while tracing, else a variable. None for what is no mask."""
     if not isinstance(part, Variable | np.ndarray | list | tuple):
         return None
-    known = known_mask(part)
-    return known if known is not None else part if isinstance(part, Variable) and part.type.kind == "b" else None
+    return part if is_traced_mask(part) else known_mask(part)
+
+
+def is_traced_mask(part: Any) -> bool:
+    """Whether a part of an index is a mask, or a truth value, that only the run knows."""
+    return isinstance(part, Variable) and part.type.kind == "b" and known_mask(part) is None
 
 
 def _fitting_masks(x: Variable, index: tuple[Any, ...]) -> Variable:
@@ -294,7 +298,8 @@ def _in_mode(indices: Variable, n: Any, mode: str, name: str) -> Variable:
     raise ValueError(f"{name}: mode {mode!r} is not known{at_line()}; use 'raise', 'wrap' or 'clip'")
 
 
-def _integers(indices: Any, name: str) -> Variable:
+def integers(indices: Any, name: str) -> Variable:
+    """Indices as a variable. TypeError where they are no integers."""
     index = as_variable(no_empty_list(indices))
     if index.type.kind not in "iu":
         raise TypeError(f"{name}: the indices {index!r} must be integers{at_line()}; write .astype('int64')")
@@ -314,7 +319,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
     <gather: float64[?, 3]>
     """
     refuse("np.take", out=out)
-    x, places = as_variable(a), _integers(indices, "np.take")
+    x, places = as_variable(a), integers(indices, "np.take")
     if axis is None:
         x, axis = ravel(x), 0
     place = axis_of(axis, x.ndim, "np.take")
@@ -336,7 +341,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Variab
     """
     refuse("np.choose", out=out)
     numbers = as_variable(a)
-    numbers = _integers(numbers.astype("int64") if numbers.type.kind == "b" else numbers, "np.choose")
+    numbers = integers(numbers.astype("int64") if numbers.type.kind == "b" else numbers, "np.choose")
     every = choices if isinstance(choices, Variable) else stack(broadcast_arrays(*as_arrays(choices)))
     n, first = dim(every, 0), every[0]
     sizes = broadcast_sizes([numbers, first])
@@ -359,7 +364,7 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Variable:
     >>> nt.take_along_axis(x, nt.argsort(x, axis=1), axis=1)
     <gather: float64[?, ?]>
     """
-    x, places = as_variable(arr), _integers(indices, "np.take_along_axis")
+    x, places = as_variable(arr), integers(indices, "np.take_along_axis")
     if axis is None:
         x, axis = ravel(x), 0
     place = axis_of(axis, x.ndim, "np.take_along_axis")

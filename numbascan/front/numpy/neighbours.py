@@ -92,7 +92,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
 
     Returns an array like f, or a tuple of these where there are several axes.
 
-    Raises ValueError for axes that are known to have fewer than edge_order + 1 elements, else IndexError, when it runs.
+    Raises ValueError for axes of fewer than edge_order + 1 elements, when it runs where only the run knows how many there are.
 
     >>> import numbascan.tensor as nt
     >>> nt.gradient(nt.tensor("float64", shape=(5,), name="x"), 0.1)

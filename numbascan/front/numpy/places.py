@@ -11,7 +11,7 @@ from ...tracebacks import entries
 from ..variable import Variable, as_variable, at_line, implements, number_as, op
 from .choices import where
 from .creation import arange, ones, zeros
-from .indexing import no_empty_list, not_negative, set_subtensor, take
+from .indexing import integers, no_empty_list, not_negative, set_subtensor, take
 from .joining import concatenate, stack
 from .math import cast
 from .reductions import argsort, cumsum, max, min, searchsorted, sum
@@ -156,7 +156,7 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Variable,
     """
     _only_c("np.unravel_index", order)
     sizes = [value_of(size) for size in sizes_of(shape, "np.unravel_index: shape")]
-    places = _integers(indices, "np.unravel_index")
+    places = cast(integers(indices, "np.unravel_index"), "int64")
     places = _inside(places, ((places >= 0) & (places < count_of(sizes))).all(), "np.unravel_index: an index is out of bounds")
     result = []
     for size in sizes[:0:-1]:
@@ -173,7 +173,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "raise", order: s
     """
     _only_c("np.ravel_multi_index", order)
     sizes = [value_of(size) for size in sizes_of(dims, "np.ravel_multi_index: dims")]
-    parts = [_integers(part, "np.ravel_multi_index") for part in as_arrays(multi_index)]
+    parts = [cast(integers(part, "np.ravel_multi_index"), "int64") for part in as_arrays(multi_index)]
     if len(parts) != len(sizes) or mode not in ("raise", "wrap", "clip"):
         raise ValueError(f"np.ravel_multi_index: {len(parts)} indices for {len(sizes)} axes, mode {mode!r}{at_line()}; one for each axis")
     total: Any = 0
@@ -187,13 +187,6 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "raise", order: s
 def _only_c(name: str, order: str) -> None:
     if order != "C":
         raise ValueError(f"{name}(order={order!r}) is not supported on traced values{at_line()}; use order='C'")
-
-
-def _integers(indices: Any, name: str) -> Variable:
-    x = as_variable(indices)
-    if x.type.kind not in "iu":
-        raise TypeError(f"{name}: the indices {x!r} must be integers{at_line()}; write .astype('int64')")
-    return cast(x, "int64")
 
 
 def _inside(x: Variable, holds: Any, message: str) -> Variable:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,18 +26,33 @@ _Range = tuple[Any, Any] | None
 # quantiles ------------------------------------------------------------------------------------------------------------
 
 
-@implements(np.quantile)
-def quantile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: Any = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: Any = False,
-    *,
-    weights: Any = None,
-) -> Variable:
+def _of_shares(known: Callable[..., Any], whole: int, skips_nan: bool, text: str) -> Callable[..., Variable]:
+    """A function like NumPy's, of shares of `whole`."""
+    name = f"np.{known.__name__}"
+
+    def function(
+        a: Any,
+        q: Any,
+        axis: Any = None,
+        out: Any = None,
+        overwrite_input: bool = False,
+        method: str = "linear",
+        keepdims: Any = NOT_GIVEN,
+        *,
+        weights: Any = None,
+    ) -> Variable:
+        refuse(name, out=out, weights=weights, overwrite_input=overwrite_input or None)
+        return _quantile(name, a, q, whole, axis, method, keepdims, skips_nan)
+
+    function.__name__ = function.__qualname__ = known.__name__
+    function.__doc__ = text
+    return implements(known)(function)
+
+
+quantile = _of_shares(
+    np.quantile,
+    1,
+    False,
     """The values below which the shares `q` (from 0 to 1) of the elements over axes lie; NaN where one is NaN.
 
     Arguments: q, a number, or a vector, whose axis is the first of the result; method, how to go between two elements: "linear",
@@ -47,60 +63,11 @@ def quantile(
     >>> import numbascan.tensor as nt
     >>> nt.quantile(nt.dmatrix("x"), [0.25, 0.75], axis=0).type.shape
     (2, None)
-    """
-    refuse("np.quantile", out=out, weights=weights, overwrite_input=overwrite_input or None)
-    return _quantile("np.quantile", a, q, 1, axis, method, keepdims, False)
-
-
-@implements(np.percentile)
-def percentile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: Any = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: Any = False,
-    *,
-    weights: Any = None,
-) -> Variable:
-    """`quantile` of shares in percent, from 0 to 100."""
-    refuse("np.percentile", out=out, weights=weights, overwrite_input=overwrite_input or None)
-    return _quantile("np.percentile", a, q, 100, axis, method, keepdims, False)
-
-
-@implements(np.nanquantile)
-def nanquantile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: Any = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: Any = NOT_GIVEN,
-    *,
-    weights: Any = None,
-) -> Variable:
-    """`quantile` of the elements that are not NaN; NaN where there is none."""
-    refuse("np.nanquantile", out=out, weights=weights, overwrite_input=overwrite_input or None)
-    return _quantile("np.nanquantile", a, q, 1, axis, method, keepdims, True)
-
-
-@implements(np.nanpercentile)
-def nanpercentile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: Any = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: Any = NOT_GIVEN,
-    *,
-    weights: Any = None,
-) -> Variable:
-    """`percentile` of the elements that are not NaN; NaN where there is none."""
-    refuse("np.nanpercentile", out=out, weights=weights, overwrite_input=overwrite_input or None)
-    return _quantile("np.nanpercentile", a, q, 100, axis, method, keepdims, True)
+    """,
+)
+percentile = _of_shares(np.percentile, 100, False, "`quantile` of shares in percent, from 0 to 100.")
+nanquantile = _of_shares(np.nanquantile, 1, True, "`quantile` of the elements that are not NaN; NaN where there is none.")
+nanpercentile = _of_shares(np.nanpercentile, 100, True, "`percentile` of the elements that are not NaN; NaN where there is none.")
 
 
 def _quantile(name: str, a: Any, q: Any, whole: int, axis: Any, method: str, keepdims: Any, skips_nan: bool) -> Variable:

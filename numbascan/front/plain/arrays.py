@@ -153,7 +153,7 @@ def behind_mask(x: Variable, index: Any) -> tuple[Variable, Variable, Any] | Non
     None unless one mask is beside slices and positions.
     """
     parts = index if isinstance(index, tuple) else (index,)
-    masks = [k for k, part in enumerate(parts) if _is_traced_mask(part)]
+    masks = [k for k, part in enumerate(parts) if indexing.is_traced_mask(part)]
     if len(masks) != 1:
         return None
     (place,), mask = masks, parts[masks[0]]
@@ -168,10 +168,6 @@ def behind_mask(x: Variable, index: Any) -> tuple[Variable, Variable, Any] | Non
         x.ndim - taken if one is Ellipsis else 1 for one in parts[:place] if one is None or one is Ellipsis or isinstance(one, slice)
     )
     return part, _wide(part, mask, before), rest
-
-
-def _is_traced_mask(part: Any) -> bool:
-    return isinstance(part, Variable) and part.type.kind == "b" and indexing.known_mask(part) is None
 
 
 def _wide(x: Variable, mask: Variable, before: int) -> Variable:
