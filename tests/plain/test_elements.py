@@ -538,6 +538,43 @@ def test_what_cannot_be_is_refused_with_its_line(f: Callable[..., Any], what: st
     assert "test_elements.py, line" in str(caught.value)
 
 
+def one_of_a_list(x: Any) -> Any:
+    pairs = [[v, 0.0] for v in x]
+    pairs[1][0] = 5.0
+    return np.array([pair[0] for pair in pairs])
+
+
+def each_of_a_list(x: Any) -> Any:
+    pairs = [{"value": v} for v in x]
+    for pair in pairs:
+        pair["value"] = 2.0
+    return sum(pair["value"] for pair in pairs)
+
+
+def grown_element(x: Any) -> Any:
+    pairs = [(v, [v]) for v in x]
+    pairs[2][1].append(1.0)
+    return len(pairs[2][1])
+
+
+@pytest.mark.parametrize("f", [one_of_a_list, each_of_a_list, grown_element])
+def test_an_element_that_is_a_list_may_not_be_written(f: Callable[..., Any]) -> None:
+    """It is made anew at each read: what is written there would be lost."""
+    with pytest.raises(TypeError, match=r"(list|dict) is written .*, and it is an element of a list of as many elements as only the run"):
+        ns.jit(f)(LONG)
+
+
+def test_an_element_that_is_an_array_may_be_written() -> None:
+    def f(x: Any) -> Any:
+        pairs = [np.array([v, 0.0]) for v in x]
+        pairs[1][0] = 5.0
+        for pair in pairs:
+            pair[1] += 2.0
+        return np.array(pairs)
+
+    assert_as_python(f, LONG)
+
+
 def test_nothing_has_no_extreme() -> None:
     for x in (SHORT, LONG):
         with pytest.raises(ValueError, match="empty"):

@@ -18,11 +18,12 @@ from ..numpy.joining import concatenate, stack
 from ..numpy.places import flatnonzero
 from ..numpy.shape import broadcast_to
 from ..numpy.shape_arguments import dim
-from ..tree import LEAF, ListOf, OpenList, Structure, flattened, unflatten
+from ..tree import LEAF, ListOf, OpenList, Structure, flattened, n_leaves, unflatten
 from ..variable import CAPTURE, HOOKS, METHODS, Variable, as_variable, at_line, op
 from ..views import Assumption, UnsureView, use
 from .arrays import written
 from .cells import Joined, Part
+from .chosen import freeze, holders
 from .elements import Each, Generated, each_of, items_of, unfolded
 from .frames import FRAMES
 from .joining import as_type, is_numeric, promoted
@@ -64,7 +65,7 @@ class Listed(Made, OpenList):
     # what runs over it ------------------------------------------------------------------------------------------------------
 
     def rows(self) -> Rows | None:
-        return Rows(tuple(self._leaves), self._structure, self._n_rows()) if self._mask is None and not self._depth else None
+        return Rows(tuple(self._leaves), _lent(self._structure), self._n_rows()) if self._mask is None and not self._depth else None
 
     def kept(self) -> Listed:
         """The list of the elements that exist, without a filter."""
@@ -85,7 +86,7 @@ class Listed(Made, OpenList):
         return rows, make
 
     def _element(self, parts: list[Any]) -> Any:
-        return Listed(parts, depth=self._depth - 1) if self._depth else unflatten(self._structure, parts)
+        return Listed(parts, depth=self._depth - 1) if self._depth else unflatten(_lent(self._structure), parts)
 
     def __iter__(self) -> Iterator[Any]:
         n_rows = self._n_rows()
@@ -228,6 +229,22 @@ class Listed(Made, OpenList):
 
 
 Listed.__name__ = "list"  # in messages
+
+
+class _Lent:
+    """Makes an element from its leaves. A list, dict or object is a new one at each read, so that it may not be written."""
+
+    def __init__(self, structure: Structure) -> None:
+        self._structure = structure
+
+    def __call__(self, leaves: list[Any]) -> Any:
+        element = unflatten(self._structure, leaves)
+        freeze(holders(element), "it is an element of a list of as many elements as only the run knows, which holds arrays")
+        return element
+
+
+def _lent(structure: Structure) -> Structure:
+    return structure if structure == LEAF else (_Lent(structure), None, (LEAF,) * n_leaves(structure))
 
 
 def _handing(each: Any, element: Any) -> Part:
