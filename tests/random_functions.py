@@ -163,7 +163,7 @@ class Writer:
         if draw < 0.78:
             return self.choice(names, depth, in_loop, indent)
         if depth < 2:
-            kinds = [self.loop, self.loop, self.loop, self.best, self.bound, self.filled, self.counted]
+            kinds = [self.loop, self.loop, self.loop, self.best, self.bound, self.filled, self.counted, self.grown]
             return self.random.choice(kinds)(names, depth, indent)
         return [f"{pad}pass"]
 
@@ -222,6 +222,34 @@ class Writer:
             f"{pad}        q{k}[t{k}] = l{k}[t{k} % 3]",
             f"{pad}        t{k} += 1",
             f"{pad}{name} = l{k}[0] - l{k}[2] + q{k}[:t{k}].sum() + q{k}[t{k} - 1]",
+        ]
+
+    def grown(self, names: dict[str, str], depth: int, indent: int) -> list[str]:
+        """Lists of numbers and of arrays to which a loop of known length appends, read and written in the loop and behind it."""
+        pad, name, row = "    " * indent, self.one_of(names, "number"), self.one_of(names, "array")
+        self.count += 1
+        k = self.count
+        own = {**names, f"e{k}": "number"}
+        element = self.random.choice(
+            [self.number(own, 2), f"l{k}[-1] * 0.5 + {self.number(own, 3)}", f"l{k}[e{k}] * 0.5 + e{k}", f"len(l{k}) * 0.1"]
+        )
+        array = self.random.choice([row, f"{row}.copy()", self.array(own), f"r{k}[-1] * 0.5 + {self.number(own, 3)}"])
+        behind = [
+            f"{pad}r{k}[3][0] = {self.number(names, 3)}",
+            f"{pad}l{k}[2] = {self.number(names, 3)}",
+            f"{pad}{row} = {row} + np.array(r{k}).sum(axis=0) * 0.01",
+            f"{pad}{row}[0] += {self.number(names, 3)}",
+            f"{pad}l{k}.append({self.number(names, 3)})",
+        ]
+        return [
+            f"{pad}l{k}, r{k} = [{self.number(names, 3)}], [{row} * 0.5]",
+            f"{pad}for e{k} in range({self.random.choice([3, 18])}):",
+            *(self.block(own, 3, False, indent + 1) if self.chance(0.5) else []),
+            f"{pad}    l{k}.append({element})",
+            f"{pad}    r{k}.append({array})",
+            *self.random.sample(behind, self.random.randint(0, 3)),
+            f"{pad}{name} = l{k}[3] - l{k}[-1] + np.array(l{k}).sum() + len(l{k}) + r{k}[-1][0] + r{k}[2][1]",
+            f"{pad}{name} += sum(np.array(r{k})[1:, 1] * 0.1)",
         ]
 
     def choice(self, names: dict[str, str], depth: int, in_loop: bool, indent: int) -> list[str]:

@@ -34,7 +34,7 @@ from .captures.numbers import Numbers
 from .conversion import type_of
 from .converted.source import code_that_runs, converted, is_converted
 from .protocols import of_object_array
-from .tree import Structure, classes_in, flattened, paths, unflatten
+from .tree import Structure, classes_in, flattened, opened_lists, paths, unflatten
 from .unsupported import given_to_library, holds_traced
 from .variable import CAPTURE, HOOKS, Variable, op
 from .views import NeedsTracedArrays
@@ -312,36 +312,50 @@ def _run(fn: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str
 def _run_converted(
     fn: Callable[..., Any], form: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any], home: Home
 ) -> Any:
-    """The result of a function's converted form. If it puts a traced value into a NumPy array, it runs again with all its arrays traced."""
+    """The result of a function's converted form. It may run again:
+
+    - with all its arrays traced, if it puts a traced value into a NumPy array;
+    - with Python's own lists, if it is refused where a loop has kept what it appends to a list as an array.
+    """
     code = code_of(fn)
-    known = CAPTURE.makes_arrays
-    CAPTURE.makes_arrays = known or code in _WRITERS
+    known = CAPTURE.makes_arrays, CAPTURE.grows, CAPTURE.has_grown
+    CAPTURE.makes_arrays = CAPTURE.makes_arrays or code in _WRITERS
+    CAPTURE.grows = CAPTURE.grows and code not in _WITHOUT_GROWTH
     taken_back = [keep((fn, arguments, keywords)) for keep in KEPT]
     try:
-        with at_home(home):
-            return HOOKS["returned"](form(*arguments, **keywords))
-    except (NeedsTracedArrays, AttributeError) as error:
-        if CAPTURE.makes_arrays or (isinstance(error, AttributeError) and not _asks_for_at(error)):
-            raise
-        for take_back in taken_back:
-            take_back()
-        CAPTURE.makes_arrays = True
-        _WRITERS.add(code)
-        with at_home(home):
-            return HOOKS["returned"](form(*arguments, **keywords))
+        while True:
+            CAPTURE.has_grown = False
+            try:
+                with at_home(home):
+                    value = HOOKS["returned"](form(*arguments, **keywords))
+                    if CAPTURE.has_grown:
+                        opened_lists(*flattened(value))  # which may refuse one
+                    return value
+            except Exception as error:
+                if not CAPTURE.makes_arrays and (isinstance(error, NeedsTracedArrays) or _asks_for_at(error)):
+                    CAPTURE.makes_arrays = True
+                    _WRITERS.add(code)
+                elif CAPTURE.grows and CAPTURE.has_grown:
+                    CAPTURE.grows = False
+                    _WITHOUT_GROWTH.add(code)
+                else:
+                    raise
+            for take_back in taken_back:
+                take_back()
     finally:
-        CAPTURE.makes_arrays = known
+        CAPTURE.makes_arrays, CAPTURE.grows, CAPTURE.has_grown = known
 
 
-def _asks_for_at(error: AttributeError) -> bool:
+def _asks_for_at(error: Exception) -> bool:
     """True if x.at[index] was asked of a NumPy array, which a traced one has."""
-    return error.name == "at" and isinstance(error.obj, np.ndarray)
+    return isinstance(error, AttributeError) and error.name == "at" and isinstance(error.obj, np.ndarray)
 
 
 KEPT: list[Callable[[tuple[Any, ...]], Callable[[], None]]] = []
 """For what a trace changes besides the graph: (function, arguments, keywords) -> a function that takes the changes back."""
 KEPT.append(_keep_checks)
 _WRITERS: set[CodeType | None] = set()  # code that writes traced values into arrays that it makes
+_WITHOUT_GROWTH: set[CodeType | None] = set()  # code whose lists have to be Python's own
 
 
 def beside_threads(make: Callable[[], Made]) -> Made:

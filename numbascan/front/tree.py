@@ -187,6 +187,10 @@ class OpenList:
         """How many elements there are."""
         raise NotImplementedError
 
+    def has_elements(self) -> Any:
+        """Whether there is an element."""
+        return self.length > 0
+
     def parts(self) -> tuple[ListOf, list[Any]]:
         """The class of a nest for it, and the arrays that are the children."""
         raise NotImplementedError

@@ -384,6 +384,8 @@ def _counterpart(func: Any) -> Callable[..., Any]:
 class _Capture(threading.local):
     home: Any = None
     makes_arrays: bool = False
+    grows: bool = True
+    has_grown: bool = False
     frame: Any = None
     array: Callable[[Any], Node | None] | None = None
     number: Callable[[Any, Node], Node] | None = None
@@ -396,6 +398,7 @@ CAPTURE = _Capture()
 
 - home: what marks variables that are made now as this trace's own.
 - makes_arrays: whether np.zeros and its like make variables.
+- grows: whether a loop may keep what it appends to a list as an array; has_grown: whether one did.
 - frame: the branch or pass that is traced.
 - array: NumPy array -> the node of its input; None for an array that gets none.
 - number: (number, its constant) -> the input that stands for it, or the constant.

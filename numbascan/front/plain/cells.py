@@ -36,6 +36,7 @@ def keeping(values: Mapping[str, Any]) -> Iterator[None]:
 def keeping_all(values: Iterable[Any]) -> Iterator[None]:
     """Counts the references of a choice or a loop that keeps values, while it runs: one for each time a value occurs."""
     ids = list(map(id, values))
+    del values  # a list of them would be one more reference to each
     _OURS.counts.update(ids)
     try:
         yield
@@ -50,6 +51,18 @@ def soles(values: Mapping[str, Any]) -> set[int]:
     """
     arrays = [name for name in values if isinstance(values[name], Variable)]
     return {id(values[name].cell) for name in arrays if sys.getrefcount(values[name]) - _OURS.counts[id(values[name])] == _OF_ONE_VARIABLE}
+
+
+def sole_values(part: Part) -> dict[str, Any]:
+    """The values of a part's variables to which nobody else refers, apart from choices and loops, by name."""
+    names = dict.fromkeys(name for one in functions_of(part) for name in one.__code__.co_freevars)
+    values = Cells((part,), tuple(names)).values()
+    return {name: values[name] for name in values if sys.getrefcount(values[name]) - 1 - _OURS.counts[id(values[name])] == _OF_ONE_VARIABLE}
+
+
+def sole_parts(space: dict[Any, Any]) -> dict[Any, Any]:
+    """The values of a dict to which nobody else refers, apart from choices and loops, by key."""
+    return {key: space[key] for key in space if sys.getrefcount(space[key]) - _OURS.counts[id(space[key])] == _OF_ONE_KEY}
 
 
 class Joined:
@@ -157,4 +170,10 @@ def _references() -> int:
     return sys.getrefcount(values["held"]) - 1
 
 
-_OF_ONE_VARIABLE = _references()
+def _references_of_a_dict() -> int:
+    """The reference count that `sole_parts` finds for an object that one dict alone holds."""
+    space = {"held": object()}
+    return sys.getrefcount(space["held"])
+
+
+_OF_ONE_VARIABLE, _OF_ONE_KEY = _references(), _references_of_a_dict()

@@ -172,7 +172,7 @@ def frame(what: str, is_trial: bool = False, parts: Iterable[Part | None] = ()) 
     FRAMES.stack.append(new)
     CAPTURE.frame = new
     try:
-        with keeping_all(new.witness.held()):
+        with keeping_all(new.witness.references()):
             yield new
     finally:
         FRAMES.stack.pop()

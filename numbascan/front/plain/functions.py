@@ -25,6 +25,7 @@ from ..numpy.fourier import fftfreq, rfftfreq
 from ..numpy.places import flatnonzero
 from ..numpy.shape import broadcast_to, specify_shape
 from ..numpy.shape_arguments import dim, shape_of
+from ..tree import OpenList
 from ..unsupported import refuse
 from ..variable import CAPTURE, METHODS, Variable, as_variable, at_line, implements, op
 from ..views import Assumption, UnsureView, all_of, is_array, use
@@ -114,7 +115,7 @@ def _divmod(a: Any, b: Any) -> Any:
 
 @replaces(len)
 def _len(x: Any) -> Any:
-    if isinstance(x, Rows | Listed):
+    if isinstance(x, Rows | OpenList):
         return x.length
     if not _is_traced(x):
         return len(x)

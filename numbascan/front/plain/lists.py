@@ -23,19 +23,19 @@ from ..variable import CAPTURE, HOOKS, METHODS, Variable, as_variable, at_line, 
 from ..views import Assumption, UnsureView, use
 from .arrays import written
 from .cells import Joined, Part
-from .chosen import freeze, holders
+from .chosen import check_free, freeze, holders
 from .elements import Each, Generated, each_of, items_of, unfolded
 from .frames import FRAMES
 from .joining import as_type, is_numeric, promoted
 from .loops import collected
-from .made import Made, Make, OtherDtype
+from .made import InPlaceOfAList, Made, Make, OtherDtype
 from .rows import PythonNumbers, Rows, rows_of
 from .truth import truth
 
 Leaf = Variable | PythonNumbers
 
 
-class Listed(Made, OpenList):
+class Listed(InPlaceOfAList, Made, OpenList):
     """A list of numbers, arrays, or nests of these.
 
     - leaves: for each leaf of an element, its values in all elements. structure: of an element.
@@ -65,7 +65,7 @@ class Listed(Made, OpenList):
     # what runs over it ------------------------------------------------------------------------------------------------------
 
     def rows(self) -> Rows | None:
-        return Rows(tuple(self._leaves), _lent(self._structure), self._n_rows()) if self._mask is None and not self._depth else None
+        return Rows(tuple(self._leaves), lent(self._structure), self._n_rows()) if self._mask is None and not self._depth else None
 
     def kept(self) -> Listed:
         """The list of the elements that exist, without a filter."""
@@ -86,7 +86,7 @@ class Listed(Made, OpenList):
         return rows, make
 
     def _element(self, parts: list[Any]) -> Any:
-        return Listed(parts, depth=self._depth - 1) if self._depth else unflatten(_lent(self._structure), parts)
+        return Listed(parts, depth=self._depth - 1) if self._depth else unflatten(lent(self._structure), parts)
 
     def __iter__(self) -> Iterator[Any]:
         n_rows = self._n_rows()
@@ -115,6 +115,7 @@ class Listed(Made, OpenList):
         """`x[index] = value`."""
         if self._mask is not None and FRAMES.stack:
             self._refuse("a list with a filter that only the run decides is written in a choice or a loop that it decides, too")
+        check_free(self)
         self._leaves, self._mask = self._kept(), None
         number = as_variable(value) if is_numeric(value) else None
         array = _array(self._leaves[0])
@@ -131,14 +132,14 @@ class Listed(Made, OpenList):
             self.promote(type_.dtype)
             array = _array(self._leaves[0])
         if isinstance(self._leaves[0], PythonNumbers) and not number.type.weak:
-            self._leaves[0] = array
+            self._leaves = [array]
         written(array, index, number)
 
     def promote(self, dtype: str) -> None:
         """Gives the numbers a dtype that holds them."""
         leaf = self._leaves[0]
         array = Variable(METHODS["astype"](_array(leaf), dtype).node)
-        self._leaves[0] = PythonNumbers(array) if isinstance(leaf, PythonNumbers) else array
+        self._leaves = [PythonNumbers(array) if isinstance(leaf, PythonNumbers) else array]
 
     def array(self) -> Variable:
         """np.array of it."""
@@ -175,31 +176,7 @@ class Listed(Made, OpenList):
         is_equal = _array(self._leaves[0]) == value
         return (is_equal if self._mask is None else is_equal & self._mask).any()
 
-    # what it is not -----------------------------------------------------------------------------------------------------------
-
-    def _refuse(self, what: str) -> NoReturn:
-        raise TypeError(f"{what}{at_line()}, and how many elements it has only the run knows; write an array (np.array of it, or np.zeros)")
-
-    def __array__(self, *_: Any, **__: Any) -> Any:
-        self._refuse("a list is returned, or computed with")
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return self._refuse(f"{self.kind.__name__}.{name} is called")
-
-    def __bool__(self) -> bool:
-        return self._refuse("a list is asked whether it is empty")
-
-    def __eq__(self, other: object) -> bool:
-        return self._refuse("a list is compared")
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def _operator(self, *_: Any) -> Any:
-        return self._refuse("an operator is applied to a list")
-
-    __mul__ = __rmul__ = __lt__ = __gt__ = __le__ = __ge__ = __iadd__ = __imul__ = _operator
+    # what is added to it ------------------------------------------------------------------------------------------------------
 
     def __add__(self, other: Any) -> Listed:
         return self._joined(self, other)
@@ -224,9 +201,6 @@ class Listed(Made, OpenList):
             self._refuse("a list that holds no numbers is added to another one")
         return self._kept()
 
-    def __repr__(self) -> str:
-        return f"a {self.kind.__name__} of as many elements as only the run knows"
-
 
 Listed.__name__ = "list"  # in messages
 
@@ -243,7 +217,8 @@ class _Lent:
         return element
 
 
-def _lent(structure: Structure) -> Structure:
+def lent(structure: Structure) -> Structure:
+    """The structure of elements that are handed out."""
     return structure if structure == LEAF else (_Lent(structure), None, (LEAF,) * n_leaves(structure))
 
 

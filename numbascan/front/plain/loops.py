@@ -94,9 +94,7 @@ def for_each(items: Any, body: Part, names: Sequence[str], exits: Sequence[str])
 def collected(rows: Rows, body: Part, names: Sequence[str]) -> dict[str, Any]:
     """By name, what all passes of a loop leave: the nest that one pass leaves, its arrays with a row for each pass."""
     loop = _of_part(body, names, ())
-    scan = _Scan(loop, rows, None)
-    scan.keeps_all = True
-    scan.run(False)
+    _Scan(loop, rows, None, kept=names).run(False)
     values = loop.cells.values()
     loop.cells.fill(dict.fromkeys(names, ABSENT))
     return {name: values[name] for name in names}
@@ -170,6 +168,7 @@ class _Loop:
                     n_known += 1
                     continue
                 return
+            lists = HOOKS["lists"](self.body)
             before, taken_back, mark = self.cells.values(), (keep_free(), keep_draws()), n_asked()
             with frame(f"a loop{line_of(self.body)}", is_trial=True, parts=[self.body]) as noted:
                 try:
@@ -180,11 +179,12 @@ class _Loop:
             over = self.is_over()
             asked = n_asked() - mark
             is_known = over is True or (over is False and not asked)
+            grown = HOOKS["longer"](self.body, lists)
             if not is_known and _is_long(rows.length - k, asked) and not self._has_to_stay(noted, rows.length - k):
                 noted.undo(self.cells, before)
                 for take_back in taken_back:
                     take_back()
-                self._rest(rows.after(k))
+                self._rest(rows.after(k), grown)
                 return
             noted.hand_on()
             if over is True:
@@ -202,7 +202,7 @@ class _Loop:
 
         A pass that computes something traced is unrolled, and what is left becomes a scan, or is unrolled if it is short.
         """
-        mark = n_asked()
+        mark, lists = n_asked(), HOOKS["lists"](self.body)
         self.body(rows.at(k))
         over = self.is_over()
         if over is True:
@@ -210,7 +210,7 @@ class _Loop:
         if over is False and n_asked() == mark:
             return True
         if rows.length - k - 1 > UNROLLED:
-            self._rest(rows.after(k + 1))
+            self._rest(rows.after(k + 1), HOOKS["longer"](self.body, lists))
         elif over is False:
             self.one_by_one(iter(rows.after(k + 1)))
         else:
@@ -227,14 +227,23 @@ class _Loop:
             )
         return has_to_stay
 
-    def _rest(self, rows: Rows) -> None:
-        """Runs what is left of a loop as a scan, or unrolled where it cannot be one."""
+    def _rest(self, rows: Rows, grown: Sequence[Any]) -> None:
+        """Runs what is left of a loop as a scan, or unrolled where it cannot be one. grown: the lists to which a pass appends."""
         before, free = self.cells.values(), keep_free()
+        growth = HOOKS["growth"](self.body, grown, rows) if grown and CAPTURE.grows and not self.exits else None
         try:
             with frame(f"a loop{line_of(self.body)}", parts=[self.body]) as noted:
-                self.rolled(rows)
+                if growth is None:
+                    self.rolled(rows)
+                else:
+                    loop = _of_part(growth.body, (*self.names, *growth.names), ())
+                    _Scan(loop, rows, None, kept=growth.kept).run(False)
+            if growth is not None:
+                growth.finish()
         except BaseException as error:
             noted.undo(self.cells, before)
+            if growth is not None:
+                growth.put_back()
             free()
             # the function is traced again for NeedsTracedArrays: unrolled passes would only meet it once more
             is_final = isinstance(error, Stuck) or (isinstance(error, NeedsTracedArrays) and not CAPTURE.makes_arrays)
@@ -307,10 +316,13 @@ class _Carried:
 
 
 class _Scan:
-    """A loop as a scan. Its body is traced until what it changes is known, and the types of that are settled."""
+    """A loop as a scan. Its body is traced until what it changes is known, and the types of that are settled.
 
-    def __init__(self, loop: _Loop, rows: Rows | None, test: Callable[[], Any] | None, first: Any = None) -> None:
-        self.loop, self.rows, self.test, self.first = loop, rows, test, first
+    kept: the variables of which it gives what each pass leaves, not only the last.
+    """
+
+    def __init__(self, loop: _Loop, rows: Rows | None, test: Callable[[], Any] | None, first: Any = None, kept: Sequence[str] = ()) -> None:
+        self.loop, self.rows, self.test, self.first, self.kept = loop, rows, test, first, kept
         self.start = {name: ABSENT if is_unassured(value) else value for name, value in loop.cells.values().items()}
         self.what = f"the loop{line_of(loop.body)}"
         self.carried: dict[Any, _Carried] = {}
@@ -322,7 +334,6 @@ class _Scan:
         self.eithers: list[Either] = []  # among what this pass was given
         self.handed: list[Any] = []  # the cells of arrays that this pass was given under names that are bound anew
         self.n_steps: int | None = None  # how many steps run, where that is known
-        self.keeps_all = False  # keeps what each pass leaves, not only the last
         self.is_live = False  # rows are read from what the arrays hold at each pass
         for name, value in self.start.items():
             if not is_unbound(value):
@@ -524,8 +535,8 @@ class _Scan:
         behind = {name: ends[name] for name in self.loop.names if is_unbound(self.start[name]) and name not in self.carried}
         behind = {name: behind[name] for name in sorted(behind) if not is_unbound(behind[name])}  # in the order of the leaves of a dict
         leaves, self.behind = flattened(behind)
-        self._check_arrays(noted, given, results, leaves)
         self.names_behind = [name for name, value in behind.items() for _ in flattened(value)[0]]
+        self._check_arrays(noted, given, results, leaves)
         self.constants = {k: leaf for k, leaf in enumerate(leaves) if not is_numeric(leaf) or self._is_outer(noted, leaf)}
         self.others_behind = self._others_behind(noted, leaves, results)
         self.weak_behind = [k not in self.constants and as_variable(value_in(leaf)).type.weak for k, leaf in enumerate(leaves)]
@@ -543,15 +554,15 @@ class _Scan:
         everything = [*leaves, *(leaf for key in results if self._is_bound(key) for leaf in results[key])]
         counts = Counter(id(leaf.root) for leaf in everything if isinstance(leaf, Held))
         return [
-            ([array for array in leaf.others() if not noted.made(array.born)], self._is_shared(noted, leaf, counts))
+            ([array for array in leaf.others() if not noted.made(array.born)], self._is_shared(noted, name, leaf, counts))
             if isinstance(leaf, Held)
             else ([], False)
-            for leaf in leaves
+            for name, leaf in zip(self.names_behind, leaves, strict=True)
         ]
 
-    def _is_shared(self, noted: Frame, leaf: Held, counts: Counter[int]) -> bool:
+    def _is_shared(self, noted: Frame, name: str, leaf: Held, counts: Counter[int]) -> bool:
         """Whether an array that a pass leaves has two names, or may be another pass's array too."""
-        return counts[id(leaf.root)] > 1 or (self.keeps_all and (leaf.is_view or not noted.made(leaf.born)))
+        return counts[id(leaf.root)] > 1 or (name in self.kept and (leaf.is_view or not noted.made(leaf.born)))
 
     def _is_outer(self, noted: Frame, leaf: Any) -> bool:
         """Whether a leaf is an array from before the loop: its name stays a name of that array."""
@@ -655,7 +666,8 @@ class _Scan:
         is_written = any(isinstance(array, Variable) and array.node in handed_on for array in arrays)
         is_written = is_written or any(either.is_changed for either in self.eithers)
         starts = [leaf for key in names for leaf in self.carried[key].objects if isinstance(leaf, Variable) and is_array(leaf)]
-        counts = Counter([*(id(leaf.root) for leaf in ends), *(id(leaf.cell) for leaf in starts)])
+        kept = [leaf for name, leaf in zip(self.names_behind, behind, strict=True) if name in self.kept and isinstance(leaf, Held)]
+        counts = Counter([*(id(leaf.root) for leaf in (*ends, *kept)), *(id(leaf.cell) for leaf in starts)])
         is_own = self._is_own(noted, results, ends)
         is_known = bool(counts) and (max(counts.values()) > 1 or not is_own)
         if is_known and (is_written or any((root, None) in self.places for root in roots)):
@@ -663,7 +675,7 @@ class _Scan:
                 f"{self.what}: an array that goes from pass to pass under a name that is bound anew is written, and has another name, too"
                 f"{at_line()}; copy it where it gets the other name, as x.copy()"
             )
-        counts.update(id(leaf.root) for leaf in behind if isinstance(leaf, Held))
+        counts.update(id(leaf.root) for leaf in behind if isinstance(leaf, Held) and not any(leaf is one for one in kept))
         self.moved = [array for array in starts if id(array.cell) not in self.sole] if is_written else []
         self.shared = {key: [] for key in names}
         for key in names:
@@ -794,13 +806,13 @@ class _Scan:
         return _weak_as(Variable(last_state(first.node, rows.node)), before)
 
     def _left(self, name: str, rows: Variable, is_weak: bool, others: Sequence[Variable], is_twice: bool) -> Any:
-        """What the last step left under a name that was not bound before; with `keeps_all`, what all steps left.
+        """What the last step left under a name that was not bound before; for one of `kept`, what all steps left.
 
         Without a step it is zeros for our own flags and results, and for the user's names an error when read.
 
         is_weak: it is one of Python's numbers.
         """
-        if self.keeps_all:
+        if name in self.kept:
             every = Variable(rows.node)
             if every.ndim > 1 and (others or is_twice):
                 every.view_of = UnsureView(array_itself(every), others, "an element of a list may be a view of an array", is_twice)

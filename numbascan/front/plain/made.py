@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NoReturn
 
 from ..variable import CAPTURE, Variable, at_line
 
@@ -75,6 +75,39 @@ class Made:
     def set(self, index: Any, value: Any) -> None:
         """`x[index] = value`. TypeError where that cannot be."""
         raise TypeError(f"an iterator is written{at_line()}; make a list of it")
+
+
+class InPlaceOfAList:
+    """Base of what stands for a list or tuple (`kind`): what it does not do in its place is refused."""
+
+    kind: type = list
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise TypeError(f"{what}{at_line()}, and how many elements it has only the run knows; write an array (np.array of it, or np.zeros)")
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        self._refuse("a list is returned, or computed with")
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self._refuse(f"{self.kind.__name__}.{name} is called")
+
+    def __bool__(self) -> bool:
+        return self._refuse("a list is asked whether it is empty")
+
+    def __eq__(self, other: object) -> bool:
+        return self._refuse("a list is compared")
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _operator(self, *_: Any) -> Any:
+        return self._refuse("an operator is applied to a list")
+
+    __mul__ = __rmul__ = __lt__ = __gt__ = __le__ = __ge__ = __iadd__ = __imul__ = __add__ = __radd__ = _operator
+
+    def __repr__(self) -> str:
+        return f"a {self.kind.__name__} of as many elements as only the run knows"
 
 
 class OtherDtype(TypeError):

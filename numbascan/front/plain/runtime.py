@@ -7,7 +7,7 @@ from typing import Any
 
 from ..converted.source import runtime
 from ..variable import at_line
-from . import functions, ordering, several, writers
+from . import functions, growing, ordering, several, writers
 from .calls import callee
 from .checks import caught, failed, raised
 from .choices import both, choose, compared, one_of, value_of
@@ -102,4 +102,4 @@ vars(runtime).update(
     value_of=value_of,
 )
 
-__all__ = ["functions", "ordering", "several", "writers"]
+__all__ = ["functions", "growing", "ordering", "several", "writers"]

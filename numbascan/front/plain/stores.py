@@ -422,7 +422,10 @@ def update_item(holder: Any, index: Any, name: str, value: Callable[[], Any]) ->
             return
         set_item(update(old, name, lambda: given), holder, index)
         return
-    set_item(update(item(holder, index), name, value), holder, index)
+    before = item(holder, index)
+    after = update(before, name, value)
+    if after is not before or not isinstance(holder, Made):  # an array that is an element has been written itself
+        set_item(after, holder, index)
 
 
 def update_attribute(holder: Any, attribute: str, name: str, value: Callable[[], Any]) -> None:

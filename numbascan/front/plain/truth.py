@@ -36,7 +36,7 @@ def truth(condition: Any) -> bool | Variable:
     if condition is True or condition is False:
         return condition
     if isinstance(condition, OpenList):
-        return truth(condition.length > 0)
+        return truth(condition.has_elements())
     if isinstance(condition, Option):  # None is false
         return truth(as_variable(condition.has) & truth(condition.value))
     if not is_traced(condition):

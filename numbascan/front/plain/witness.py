@@ -28,6 +28,7 @@ from ..captures.reachable import LIBRARY_PARTS, names_of
 from ..converted.source import is_library_name, runtime
 from ..variable import Variable
 from .cells import functions_of
+from .made import InPlaceOfAList
 
 MOST_OBJECTS = 4000  # looked at
 MOST_ITEMS = 50_000  # of a container; the items of a longer one are not looked at
@@ -123,6 +124,10 @@ class Record:
         return len(now) == len(self.before) and (all(map(operator.is_, now, self.before)) or all(map(_is_same, now, self.before)))
 
 
+def _value_of(record: Record) -> Any:
+    return record.value
+
+
 def _is_same(one: Any, other: Any) -> bool:
     return one is other or (type(one) is type(other) is int and one == other)
 
@@ -156,6 +161,13 @@ class Witness:
     def held(self) -> list[Variable]:
         """The variables that the witness refers to, each as often as it does."""
         return [one for record in self._records if type(record.before) is tuple for one in record.before if type(one) is Variable]
+
+    def references(self) -> list[Any]:
+        """The variables and lists that the witness refers to, each as often as it does."""
+        holders = [record.before for record in self._records if type(record.before) is tuple]
+        parts = itertools.chain(*holders, map(_value_of, self._records), self._known.values())
+        lists = [one for one in parts if type(one) is list or isinstance(one, InPlaceOfAList)]
+        return [*self.held(), *lists]
 
     def changes(self) -> list[Record]:
         """The records of what holds something else now."""
