@@ -139,8 +139,8 @@ class Builder:
         for expr in exprs:
             for name, is_element in names_in(expr):
                 home = self.home.get(name, self.root)
-                if is_element:
-                    home = self.written.get(name, home)
+                if is_element:  # a view has its elements where the array has, and is there itself
+                    home = max(home, self.written.get(name, home), key=lambda block: block.depth)
                 while home not in open_blocks and home.parent is not None:
                     home = home.parent
                 if home.depth > innermost.depth:

@@ -575,6 +575,30 @@ def test_an_element_that_is_an_array_may_be_written() -> None:
     assert_as_python(f, LONG)
 
 
+def test_known_ranges_at_places_that_the_run_knows() -> None:
+    def f(k: Any) -> Any:
+        return range(10)[k], range(10, 0, -3)[k]
+
+    run = ns.jit(f, mode="python")
+    for k in (-4, -1, 0, 3):
+        assert tuple(map(int, run(k))) == f(k)
+    with pytest.raises(IndexError, match="range object index out of range"):
+        run(4)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int32", "int64", "float64"])
+def test_lists_of_ints_that_get_elements_wrap_as_these(dtype: str) -> None:
+    def f(x: Any) -> Any:
+        counts = [0] * 4
+        for i in range(len(x)):
+            counts[i % 4] += x[i]
+        return counts
+
+    x = np.array([200, 100, 255, 3] * 5).astype(dtype)
+    with np.errstate(over="ignore"):
+        assert_as_python(f, x)
+
+
 def test_nothing_has_no_extreme() -> None:
     for x in (SHORT, LONG):
         with pytest.raises(ValueError, match="empty"):

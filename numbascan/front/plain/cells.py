@@ -53,10 +53,15 @@ def soles(values: Mapping[str, Any]) -> set[int]:
     return {id(values[name].cell) for name in arrays if sys.getrefcount(values[name]) - _OURS.counts[id(values[name])] == _OF_ONE_VARIABLE}
 
 
+def own_variables(part: Part) -> dict[str, Any]:
+    """What the variables hold that a part shares with its function, by name."""
+    names = dict.fromkeys(name for one in functions_of(part) for name in one.__code__.co_freevars)
+    return Cells((part,), tuple(names)).values()
+
+
 def sole_values(part: Part) -> dict[str, Any]:
     """The values of a part's variables to which nobody else refers, apart from choices and loops, by name."""
-    names = dict.fromkeys(name for one in functions_of(part) for name in one.__code__.co_freevars)
-    values = Cells((part,), tuple(names)).values()
+    values = own_variables(part)
     return {name: values[name] for name in values if sys.getrefcount(values[name]) - 1 - _OURS.counts[id(values[name])] == _OF_ONE_VARIABLE}
 
 

@@ -34,7 +34,7 @@ from ..tree import LEAF, Structure, alike, flattened, paths, unflatten
 from ..tree import describe as describe_structure
 from ..variable import CAPTURE, HOOKS, Variable, as_variable, at_line
 from ..views import Either, Moved, UnsureView, View, is_array
-from .cells import ABSENT, Cells, Joined, Part, keeping, line_of, soles
+from .cells import ABSENT, Cells, Joined, Part, keeping, line_of, own_variables, soles
 from .choices import chosen_in, value_of
 from .chosen import freeze, holders, is_known, keep_free
 from .frames import FRAMES, NO_OBJECT, Frame, Place, Stuck, frame, note
@@ -421,8 +421,9 @@ class _Scan:
 
     def _traced(self, over: Any) -> list[Any]:
         sequences = self._sequences()
-        states = [one for one in self.carried.values() if one.is_read]
-        names = [f"row_{k}" for k in range(len(sequences))] + [path for one in states for path in paths(one.structure, one.label)]
+        states = {key: one for key, one in self.carried.items() if one.is_read}
+        labels = {key: self._variable_of(key) or one.label for key, one in states.items()}
+        names = [f"row_{k}" for k in range(len(sequences))] + [path for key in states for path in paths(states[key].structure, labels[key])]
 
         def step(*values: Variable) -> Any:
             return self._step(values[: len(sequences)], values[len(sequences) :])
@@ -431,8 +432,13 @@ class _Scan:
         vars(step).update({PART_OF: CAPTURE.home, "__wrapped__": self.loop.body, "__signature__": _signature(names)})
         options = make_options(step, {"return_list": True, "return_updates": False, "checkpoint": _KEPT if self.test is not None else None})
         n_steps = self._most_steps(over)
-        arguments = Arguments(sequences, [*(leaf for one in states for leaf in one.initial), None], None, options.name)
+        arguments = Arguments(sequences, [*(leaf for one in states.values() for leaf in one.initial), None], None, options.name)
         return list(symbolic(step, arguments, n_steps, options.for_graph()))
+
+    def _variable_of(self, key: Any) -> str:
+        """The name of a variable that holds an array which the body writes, if there is one."""
+        variables = own_variables(self.loop.body) if key in self.places and key[1] is None else {}
+        return next((name for name, value in variables.items() if isinstance(value, Variable) and id(value.cell) == key[0]), "")
 
     def _most_steps(self, over: Any) -> Variable:
         """The largest number of steps: 0 if a flag is set before the loop, or the condition does not hold there."""

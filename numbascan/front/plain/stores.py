@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ...errors import TracerError
+from ...ir.node import constant_value
 from ...ops.card import card_named
 from ...ops.raising import RAISING
 from ..converted.source import converted
@@ -26,7 +27,7 @@ from .cells import GlobalVariable, content, fill
 from .checks import is_refusal
 from .chosen import check_free, check_free_array, freeze, holders
 from .frames import FRAMES, Place, decides, is_outer, note
-from .joining import held, is_numeric
+from .joining import as_type, held, is_numeric, promoted
 from .made import Made
 from .options import numbers_in
 from .rows import Rows
@@ -105,8 +106,9 @@ def item(holder: Any, index: Any) -> Any:
         return _read_only(holder)[index]
     if isinstance(holder, (list, tuple)) and not isinstance(index, slice):
         return _one_of(holder, index)
-    if isinstance(holder, range):
-        return holder.start + holder.step * as_variable(index)
+    if isinstance(holder, range) and not isinstance(index, slice):
+        place = _place_in(len(holder), as_variable(index), "range object index out of range")
+        return holder.start + holder.step * place
     return holder[index]
 
 
@@ -129,6 +131,8 @@ def _read_only(array: np.ndarray) -> Variable:
 def _one_of(several: Any, index: Any) -> Variable:
     """The element of a list at a traced index."""
     value = Variable(as_variable(several)[index].node)
+    if not value.ndim and all(as_variable(one).type.weak for one in several):
+        return op(card_named("python_number"), value)
     if value.ndim:
         why = "an element of a list at a place that only the run knows is one of several arrays"
         known = [one for part in several for one in holders(part)]
@@ -192,20 +196,36 @@ def _set_one_of(value: Any, several: list[Any], index: Variable) -> bool:
         return False
     if not all(is_numeric(one) and not np.ndim(one) for one in (value, *several)):
         return False
-    n = len(several)
-    is_inside = (index >= -n) & (index < n)
-    place = op(RAISING, np.where(index < 0, index + n, index), is_inside, error="IndexError", message="list assignment index out of range")
+    place = _place_in(len(several), index, "list assignment index out of range")
     for k, old in enumerate(several):
         set_item(_chosen(place == k, value, old), several, k)
     return True
 
 
+def _place_in(n: int, index: Variable, message: str) -> Variable:
+    """A traced index of one of n elements, counted from the first. IndexError at the run for others."""
+    if index.ndim or index.type.kind not in "iu":
+        raise TypeError(f"indices must be integers, not {index.type}{at_line()}")
+    return op(RAISING, np.where(index < 0, index + n, index), (index >= -n) & (index < n), error="IndexError", message=message)
+
+
 def _chosen(condition: Any, value: Any, old: Any) -> Any:
     """One of two numbers, in a dtype that holds both as they are; Python's number of two of these."""
     one, other = as_variable(value), as_variable(old)
+    if _gives_way(one, other) or _gives_way(other, one):
+        type_ = promoted(one.type, other.type)
+        return Variable(as_variable(np.where(condition, as_type(one, type_), as_type(other, type_))).node)
     dtype = np.result_type(one.dtype, other.dtype).name
     chosen = Variable(as_variable(np.where(condition, METHODS["astype"](one, dtype), METHODS["astype"](other, dtype))).node)  # a number
     return op(card_named("python_number"), chosen) if one.type.weak and other.type.weak and not chosen.type.weak else chosen
+
+
+def _gives_way(number: Variable, other: Variable) -> bool:
+    """Whether a number is an int of Python's that another one's dtype holds, so that sums with it wrap and round as that one's."""
+    if not number.type.weak or other.type.weak or number.type.kind != "i" or other.type.kind not in "iuf":
+        return False
+    known = constant_value(number.node)
+    return other.type.kind in "iu" if known is None else bool(np.can_cast(np.min_scalar_type(known), other.dtype))
 
 
 def del_item(holder: Any, index: Any) -> None:

@@ -217,7 +217,7 @@ class _Loop:
         if self._is_path(result):
             self._check_room()
             return PathState(self.builder, state, initial, result.name, self.room)
-        if state.write in self._in_place.rows:
+        if state.write in self._in_place.writes:
             return RowState(self.builder, state, initial, result.name, self._taken_over(state))
         if state.depth >= FEW_ROWS or result.most_kept > 1:
             return WindowState(self.builder, state, initial, result.name, max(state.depth + 1, result.most_kept), self.room)

@@ -64,6 +64,11 @@ class Updates:
     rows: Mapping[Node, Sequence[Node]] = field(default_factory=dict)
     stored: Set[Node] = frozenset()
 
+    @property
+    def writes(self) -> Set[Node]:
+        """The new rows in the memory of the old ones. Others may be keys of `rows`, made late since they read others."""
+        return {write for writes in self.rows.values() for write in writes}
+
 
 def updated_in_place(spec: LoopSpec, candidates: Set[Node], target: Target) -> Updates:
     """The updates that may be made in place, among the `candidates`: new rows whose old rows nobody keeps."""
@@ -96,7 +101,7 @@ def updated_results(choice: Node, target: Target) -> dict[int, int]:
         fitting = {
             result: k
             for result, k in places.items()
-            if all(graph.outputs[result] is graph.inputs[k] or graph.outputs[result] in side.rows for graph, side in sides)
+            if all(graph.outputs[result] is graph.inputs[k] or graph.outputs[result] in side.writes for graph, side in sides)
         }
         if fitting == places:
             break
@@ -275,8 +280,8 @@ def updated_operand(part: Node, target: Target) -> Node | None:
         return None if k is None else choice.inputs[1 + k]
     spec = loop_spec(made_with(part)[0])
     ports = states_of(spec)
-    rows = updated_in_place(spec, {port.write for port in ports if not is_rotated(port, target)}, target).rows
-    return before if any(port.initial is before and port.write in rows for port in ports) else None
+    writes = updated_in_place(spec, {port.write for port in ports if not is_rotated(port, target)}, target).writes
+    return before if any(port.initial is before and port.write in writes for port in ports) else None
 
 
 def _array_before(part: Node) -> Node | None:
