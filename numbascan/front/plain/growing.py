@@ -1,7 +1,7 @@
 """Lists that a loop of known length appends to: `for t in range(1000): xs.append(x)`.
 
 Such a loop is a scan, and what a pass appends is one of its results. While a pass is traced, the variable holds a `Growing` in place of the
-list; behind the loop it holds a `Grown`. That is right because no other variable refers to the list (`cells.sole_lists`): nobody can tell.
+list; behind the loop it holds a `Grown`. That is right because no other variable refers to the list (`lists_of`): nobody can tell.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`for` and `while`: Python's own loops over known values, else scans whose states are what the body changes.
 
 A loop of known length runs as Python's while its body computes nothing traced. If it is long, the first pass that does is taken back, and
-becomes a scan with all that follow. Where no scan can be (a list that grows, a shape that changes), the passes are unrolled.
+becomes a scan with all that follow. Where no scan can be (a shape that changes), the passes are unrolled.
 """
 
 from __future__ import annotations
