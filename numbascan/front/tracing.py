@@ -34,7 +34,7 @@ from .captures.numbers import Numbers
 from .conversion import type_of
 from .converted.source import code_that_runs, converted, is_converted
 from .protocols import of_object_array
-from .tree import Structure, classes_in, flattened, opened_lists, paths, unflatten
+from .tree import OpenList, Structure, classes_in, flattened, opened_lists, paths, unflatten
 from .unsupported import given_to_library, holds_traced
 from .variable import CAPTURE, HOOKS, Variable, op
 from .views import NeedsTracedArrays
@@ -328,8 +328,11 @@ def _run_converted(
             try:
                 with at_home(home):
                     value = HOOKS["returned"](form(*arguments, **keywords))
-                    if CAPTURE.has_grown:
-                        opened_lists(*flattened(value))  # which may refuse one
+                    if not CAPTURE.has_grown:
+                        return value
+                    leaves, structure = flattened(value)
+                    value = unflatten(structure, [leaf.closed() if isinstance(leaf, OpenList) else leaf for leaf in leaves])
+                    opened_lists(*flattened(value))  # which may refuse one
                     return value
             except Exception as error:
                 if not CAPTURE.makes_arrays and (isinstance(error, NeedsTracedArrays) or _asks_for_at(error)):

@@ -191,6 +191,10 @@ class OpenList:
         """Whether there is an element."""
         return self.length > 0
 
+    def closed(self) -> Any:
+        """Python's own list, where the length is known and no large one: every transform returns it. Else this list."""
+        return self
+
     def parts(self) -> tuple[ListOf, list[Any]]:
         """The class of a nest for it, and the arrays that are the children."""
         raise NotImplementedError

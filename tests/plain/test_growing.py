@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import numbascan as ns
+from numbascan import lax
 from numbascan.front.tree import flattened
 
 Y = 1.25
@@ -214,10 +215,28 @@ def test_a_list_that_grows_means_what_it_means_under_python(f: Callable[..., Any
     assert_as_python(f, Y)
 
 
-@pytest.mark.parametrize("f", [by_number, copies, tables, in_dict, twice])
+@pytest.mark.parametrize("f", [by_number, copies, twice])
 def test_compiled_lists_that_grow(f: Callable[..., Any]) -> None:
     run = assert_as_python(f, Y, mode=None)
     assert len(run.source().splitlines()) < 120
+
+
+@pytest.mark.parametrize("f", [last])
+def test_every_transform_returns_a_list_that_has_grown(f: Callable[..., Any]) -> None:
+    def own(y: Any) -> Any:
+        return f(y)[1]
+
+    ys = np.array([0.5, 1.0, 2.0])
+    expected = [flattened(own(y))[0] for y in ys]
+    for found in (
+        ns.vmap(own)(ys),
+        ns.batch(own, (ys,), progress=False),
+        ns.scan(own, sequences=[ys], return_updates=False),
+        lax.scan(lambda carry, y: (carry, own(y)), 0.0, ys)[1],
+    ):
+        np.testing.assert_allclose(np.array(flattened(found)[0]).T, expected, rtol=1e-12)
+    value, slopes = ns.jvp(own, (1.0,), (1.0,))
+    assert len(flattened(value)[0]) == len(flattened(slopes)[0]) == len(expected[0])
 
 
 def test_a_long_loop() -> None:

@@ -27,7 +27,7 @@ from .chosen import check_free, freeze, holders
 from .elements import Each, Generated, each_of, items_of, unfolded
 from .frames import FRAMES
 from .joining import as_type, is_numeric, promoted
-from .loops import collected
+from .loops import MOST_WRITTEN_OUT, collected
 from .made import InPlaceOfAList, Made, Make, OtherDtype
 from .rows import PythonNumbers, Rows, rows_of
 from .truth import truth
@@ -144,6 +144,13 @@ class Listed(InPlaceOfAList, Made, OpenList):
     def array(self) -> Variable:
         """np.array of it."""
         return Variable(_stacked(unflatten(self._structure, list(map(_array, self._kept())))).node)
+
+    def closed(self) -> Any:
+        """Python's own list, where the length is known and no large one. Else this list."""
+        n_rows = self._n_rows()
+        if self._mask is not None or not isinstance(n_rows, int) or n_rows > MOST_WRITTEN_OUT:
+            return self
+        return self.kind(one.closed() if isinstance(one, OpenList) else one for one in (self[k] for k in range(n_rows)))
 
     def parts(self) -> tuple[ListOf, list[Any]]:
         """As a result of a compiled function."""
