@@ -16,7 +16,7 @@ from ..tracebacks import entry
 from ..types import show_shape
 from .numpy.shape import broadcast_to
 from .repeats import of_branch
-from .tracing import close_over, code_of, current_mark, current_mode, describe, is_tracing, trace
+from .tracing import close_over, code_of, current_mark, current_mode, describe, hidden, is_tracing, trace
 from .tree import alike, flattened, unflatten
 from .tree import describe as describe_structure
 from .variable import Variable, as_variable, at_line, number_as
@@ -49,8 +49,10 @@ def ifelse(cond: Any, a: Any, b: Any) -> Any:
     known = constant_value(chooser.node)
     if known is not None and callable(a) and callable(b):
         return a() if known else b()
-    marks = [next_serial() if callable(branch) else current_mark() for branch in (a, b)]
-    (structure, then), (other, otherwise) = _branch(a), _branch(b)
+    first, (structure, then), second = next_serial(), _branch(a), next_serial()
+    with hidden(first, second):
+        other, otherwise = _branch(b)
+    marks = [mark if callable(branch) else current_mark() for branch, mark in ((a, first), (b, second))]
     if not alike(structure, other):
         raise ValueError(
             f"nt.ifelse: one branch gives {describe_structure(structure)}, the other {describe_structure(other)}{at_line()}; "

@@ -165,6 +165,7 @@ class _Context(threading.local):
     def __init__(self) -> None:
         self.marks: list[int] = []
         self.modes: list[Mode] = []
+        self.hidden: list[range] = []  # serials of nodes that were made for the other sides of choices
 
 
 _CONTEXT = _Context()
@@ -184,6 +185,19 @@ def is_tracing() -> bool:
 def current_mark() -> int:
     """The mark of the innermost trace: nodes with a smaller serial lie outside it. 0 outside every trace."""
     return _CONTEXT.marks[-1] if _CONTEXT.marks else 0
+
+
+@contextmanager
+def hidden(first: int, last: int) -> Iterator[None]:
+    """Nodes with these serials, `last` not among them, lie outside no trace: they were made for the other side of a choice.
+
+    What that side reads is not read on this one: a node that both make is one node, as old as the first of them.
+    """
+    _CONTEXT.hidden.append(range(first, last))
+    try:
+        yield
+    finally:
+        _CONTEXT.hidden.pop()
 
 
 def is_traced_in(mark: int) -> bool:
@@ -640,4 +654,8 @@ def measured(outside: Sequence[Node], outputs: Sequence[Node]) -> list[Node]:
 
 def _is_outer(node: Node, mark: int) -> bool:
     # an item is one output of its node: where the node is from outside, so is the item, made late or not
-    return node.op is INPUT or node.serial < mark or (node.op is ITEM and node.inputs[0].serial < mark)
+    return node.op is INPUT or _is_before(node, mark) or (node.op is ITEM and _is_before(node.inputs[0], mark))
+
+
+def _is_before(node: Node, mark: int) -> bool:
+    return node.serial < mark and not any(node.serial in serials for serials in _CONTEXT.hidden)

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...ir.node import Node, next_serial
 from ..control import chosen_nodes
+from ..tracing import hidden
 from ..variable import Variable, as_variable, at_line
 from .cells import Cells, Part, keeping, line_of, soles
 from .checks import RaisedAtRun
@@ -63,7 +64,9 @@ def check_depth() -> None:
 def _both_ways(condition: Variable, then: Part | None, other: Part | None, cells: Cells, before: dict[str, Any], sole: set[int]) -> None:
     """Traces both branches, and binds each variable to its value behind them."""
     holds = as_variable(np.logical_not(condition)), condition  # an error on a side is raised unless this holds
-    sides = [_ran(side, (then, other), cells, before, unless) for side, unless in zip((then, other), holds, strict=True)]
+    first = _ran(then, (then, other), cells, before, holds[0])
+    with hidden(first.mark, next_serial()):
+        sides = [first, _ran(other, (then, other), cells, before, holds[1])]
     if any(side.error is not None for side in sides):
         if sides[0].error is not None and sides[1].error is not None:
             raise sides[1].error
@@ -154,7 +157,7 @@ def _value(condition: Variable, then: Callable[[], Any], other: Callable[[], Any
     marks, objects, values, frames = [], [], [], []
     for side in (then, other):
         marks.append(next_serial())
-        with frame("a side of a choice that only the run decides", parts=[then, other]) as noted:
+        with hidden(marks[0], marks[-1]), frame("a side of a choice that only the run decides", parts=[then, other]) as noted:
             try:
                 objects.append(side())
                 values.append(held(objects[-1]))

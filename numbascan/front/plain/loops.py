@@ -20,7 +20,7 @@ import numpy as np
 from ...checkpoint import Checkpoint
 from ...errors import TracerError
 from ...ir.graph import free_inputs
-from ...ir.node import HIDDEN, Node, constant_value, n_asked
+from ...ir.node import HIDDEN, Node, constant_value, n_asked, next_serial
 from ...ops.last_state import last_state
 from ...types import TensorType, show_shape
 from ..draw_scopes import keep_draws
@@ -29,7 +29,7 @@ from ..numpy.joining import concatenate
 from ..scan.arguments import Arguments, make_options
 from ..scan.returns import until
 from ..scan.scan import symbolic
-from ..tracing import PART_OF, NeedsTracedArrays
+from ..tracing import PART_OF, NeedsTracedArrays, hidden
 from ..tree import LEAF, Structure, alike, flattened, paths, unflatten
 from ..tree import describe as describe_structure
 from ..variable import CAPTURE, HOOKS, Variable, as_variable, at_line
@@ -349,10 +349,11 @@ class _Scan:
         """Traces the scan, and binds the variables to their values behind it."""
         self.loop.cells.fill(self.start)
         with keeping(self.start):
-            self.sole = soles(self.start)
+            self.sole, first = soles(self.start), next_serial()
             for _ in range(ATTEMPTS):
                 try:
-                    results = self._traced(over)
+                    with hidden(first, next_serial()):  # what an earlier trace of the body has made is not there before the loop
+                        results = self._traced(over)
                 except _Again as again:
                     if again.scan is not self:
                         raise
