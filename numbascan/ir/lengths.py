@@ -19,7 +19,7 @@ Not handled: multiples of choices between lengths, equal remainders, conditions 
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, MutableMapping, Set
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
@@ -46,6 +46,7 @@ from .loops import (
     OF_EITHER,
     OR,
     PRODUCT,
+    QUOTIENT,
     REMAINDER,
     Apply,
     Expr,
@@ -61,6 +62,8 @@ from .loops import (
     either,
     joined,
     linear,
+    names_in,
+    negated,
     parts,
     sub,
 )
@@ -75,6 +78,7 @@ LONGEST_ARRAY = 2**57
 
 _SUMS = {INDEX_SUM: 1, IN_ORDER: 1, INDEX_DIFFERENCE: -1, DIFFERENCE: -1}
 _PRODUCTS = (INDEX_PRODUCT, PRODUCT)
+_QUOTIENTS = (FLOOR_DIV, QUOTIENT)
 _KEPT = (CHOICE_BETWEEN, FLOOR_DIV, MOD, BROADCAST_DIM, *_PRODUCTS, IN_ORDER, DIFFERENCE)  # operations that may be atoms, of forms
 
 
@@ -190,9 +194,12 @@ class Facts:
         self._not_negative: list[Sum] = []  # of several atoms
         self._equal: dict[Atom, Form] = {}
         self._equal_forms: dict[Form, Form] = {}
+        self._meanings: dict[str, Expr] = {}  # conditions that locals hold
+        self._sums: dict[str, Sum] = {}  # locals made of states, which stand for themselves outside of comparisons
         self._clock: list[int] = [0] if around is None else around._clock  # of what was learned last, anywhere
         self._forms: dict[Index, Form] = {}  # as of `_known_at`
         self._ranges: dict[Atom, tuple[int, int]] = {}
+        self._proved: dict[tuple[Sum, int], bool] = {}
         self._known_at = 0
 
     def _outwards(self) -> Iterator[Facts]:
@@ -246,7 +253,7 @@ class Facts:
             return self._extreme(template, first, second)
         if template is BROADCAST_DIM:
             return self._common(first, second)
-        if template is FLOOR_DIV:
+        if template in _QUOTIENTS:
             return None if number is None or number < 1 else self._quotient(first, number)
         if template in _PRODUCTS:
             if number is None:
@@ -342,15 +349,33 @@ class Facts:
 
     def _is_not_negative(self, one: Sum, most: int = FACTS_IN_A_ROW) -> bool:
         """Is a sum never negative: by the ranges of its atoms, or by what is left of it without one fact after the other, at `most`?"""
+        one = self._spelled_out(one)
         if self._bound(one, 0) >= 0:
+            return True
+        if (one, most) not in self._proved:
+            self._proved[one, most] = self._follows(one, most)
+        return self._proved[one, most]
+
+    def _follows(self, one: Sum, most: int) -> bool:
+        multiple = _without_quotient(one)
+        if multiple is not None and self._is_not_negative(multiple, most):
             return True
         signs = {(part, factor > 0) for part, factor in one.terms} if most else set()
         return any(
             self._is_not_negative(one.plus(fact, -1), most - 1)
-            for facts in self._outwards()
+            for facts in (self._outwards() if signs else ())
             for fact in facts._not_negative
             if any((part, factor > 0) in signs for part, factor in fact.terms)
         )
+
+    def _spelled_out(self, one: Sum) -> Sum:
+        """A sum with the sums that locals are in their places."""
+        names = [(part, factor) for part, factor in one.terms if isinstance(part, Name)]
+        for facts in self._outwards() if names else ():
+            for part, factor in names if facts._sums else ():
+                if part.name in facts._sums:
+                    one = one.plus(Sum(frozenset([(part, 1)]), 0), -factor).plus(facts._sums[part.name], factor)
+        return one
 
     def _range(self, one: Atom) -> tuple[int, int]:
         """The least and the greatest number that an atom may be."""
@@ -369,7 +394,7 @@ class Facts:
     def _forget(self) -> None:
         """Forgets what was found before something was learned."""
         if self._known_at != self._clock[0]:
-            self._forms, self._ranges, self._known_at = {}, {}, self._clock[0]
+            self._forms, self._ranges, self._proved, self._known_at = {}, {}, {}, self._clock[0]
 
     def _range_by_kind(self, one: Atom) -> tuple[int, int]:
         if isinstance(one, Length):
@@ -416,6 +441,9 @@ class Facts:
         """Does a condition hold, whatever the run brings? None where only the run knows."""
         if isinstance(condition, Literal):
             return bool(condition.value)
+        if isinstance(condition, Name):
+            meaning = self._meaning(condition)
+            return None if meaning is None else self.decided(meaning)
         if not isinstance(condition, Apply):
             return None
         if condition.template.level == NOT and condition.dtype == "bool" and len(condition.args) == 1:
@@ -507,6 +535,36 @@ class Facts:
 
     # what is learned --------------------------------------------------------------------------------------------------
 
+    def compute(self, local: Name, value: Expr) -> None:
+        """Says which sum of locals, lengths and their quotients a local of this block is, until a state in it moves on."""
+        one = only_sum(self.form(value))
+        if one is not None and all(isinstance(part, Name | Length) or _is_quotient(part) for part, _ in one.terms):
+            self._sums[local.name] = self._spelled_out(one)
+            self._clock[0] += 1
+
+    def mean(self, local: Name, condition: Expr) -> None:
+        """Says which condition a local of this block holds."""
+        self._meanings[local.name] = condition
+
+    def _meaning(self, local: Name) -> Expr | None:
+        return next((facts._meanings[local.name] for facts in self._outwards() if local.name in facts._meanings), None)
+
+    def told(self, condition: Expr, holds: bool = True) -> Iterator[Expr]:
+        """The comparisons that hold if a condition does, or does not."""
+        meaning = self._meaning(condition) if isinstance(condition, Name) else None
+        if meaning is not None:
+            yield from self.told(meaning, holds)
+        if not isinstance(condition, Apply) or condition.dtype != "bool":
+            return
+        parts_ = [part for part in condition.args if isinstance(part, Expr) and part.dtype == "bool"]
+        if condition.template.level == NOT and len(parts_) == 1:
+            yield from self.told(parts_[0], not holds)
+        elif condition.template.level in (AND, OR) and len(parts_) == len(condition.args):
+            for part in parts_ if (condition.template.level == AND) == holds else ():
+                yield from self.told(part, holds)
+        elif condition.template in _SIGNS:
+            yield condition if holds else negated(condition)
+
     def hold(self, local: Name, value: Expr) -> None:
         """Says that a local of this block holds `value`."""
         self._held.setdefault(self.form(value), local)
@@ -532,6 +590,23 @@ class Facts:
             self._held, self._held_at = {self._settled(one): local for one, local in reversed(self._held.items())}, self._clock[0]
         return self._held.get(form)
 
+    def forget(self, names: Set[str]) -> None:
+        """Drops what this block knows of locals that get other values."""
+
+        def is_left(*known: Form | Atom | Expr) -> bool:
+            return not any(_reads(one, names) for one in known)
+
+        self.definitions = {name: form for name, form in self.definitions.items() if is_left(form)}
+        self.ranges = {name: ends for name, ends in self.ranges.items() if name not in names}
+        self._held = {form: local for form, local in self._held.items() if is_left(form) and (isinstance(local, int) or is_left(local))}
+        self._bounds = {part: ends for part, ends in self._bounds.items() if is_left(part)}
+        self._not_negative = [one for one in self._not_negative if is_left(_of_sum(one))]
+        self._equal = {part: form for part, form in self._equal.items() if is_left(part, form)}
+        self._equal_forms = {form: other for form, other in self._equal_forms.items() if is_left(form, other)}
+        self._sums = {name: one for name, one in self._sums.items() if is_left(_of_sum(one))}
+        self._meanings = {name: condition for name, condition in self._meanings.items() if is_left(condition)}
+        self._clock[0] += 1
+
     def by_definition(self) -> Facts:
         """What follows of definitions alone: it is the same in every block in which a local is seen."""
         facts = Facts()
@@ -541,12 +616,21 @@ class Facts:
 
     def learn(self, condition: Expr, depth: Callable[[Expr], int] = lambda part: 0) -> None:
         """Says that a condition holds. Of equal atoms that of the greatest depth is replaced."""
-        if isinstance(condition, Apply) and condition.template == OF_BOTH:
-            for part in condition.args:
-                assert isinstance(part, Expr)
-                self.learn(part, depth)
-        if not isinstance(condition, Apply) or not _is_of_int64(condition):
-            return
+        for one in self.told(condition):
+            if isinstance(one, Apply) and _is_of_int64(one):
+                self._learn(one, depth)
+
+    def learn_of(self, states: Set[str], condition: Expr) -> None:
+        """The same of integers that a loop changes: what is known of one bounds the others. Equal ones stay two, as one may move on."""
+        for one in self.told(condition):
+            if isinstance(one, Apply) and _is_of_int64(one) and one.template != COMPARE_WITH["=="]:
+                before = len(self._not_negative)
+                self._learn(one, lambda part: 0)
+                for sum_ in self._not_negative[before:]:
+                    self._bound_each(sum_, states)
+
+    def _learn(self, condition: Apply, depth: Callable[[Expr], int]) -> None:
+        """The same of a comparison."""
         sign, (a, b) = _SIGNS.get(condition.template), map(self.form, condition.args)
         if sign == "==":
             self._learn_equal(a, b, depth)
@@ -565,17 +649,25 @@ class Facts:
             self._learn_not_negative(one.plus(Sum(frozenset(), -more)))
 
     def _learn_not_negative(self, one: Sum) -> None:
+        one = self._spelled_out(one)
         if self._is_not_negative(one):
             return
         if len(one.terms) > 1:
             self._not_negative = [*self._not_negative, one][-MOST_FACTS:]
-        for part, factor in one.terms if len(one.terms) == 1 else ():
+            self._clock[0] += 1
+        else:
+            self._bound_each(one, None)
+
+    def _bound_each(self, one: Sum, names: Set[str] | None) -> None:
+        """Bounds the atoms of a sum that is not negative, if there are `names` those locals alone, by what the others are at most."""
+        for part, factor in sorted(one.terms, key=repr):
+            if names is not None and not (isinstance(part, Name) and part.name in names):
+                continue
             least, greatest = self._range(part)
-            bound = -(one.number // factor)  # factor * part + number >= 0, rounded inwards
-            self._bounds[part] = (max(least, bound), greatest) if factor > 0 else (least, min(greatest, one.number // -factor))
+            others = self._bound(one, 1) - factor * (greatest if factor > 0 else least)  # factor * part + others >= 0, rounded inwards
+            self._bounds[part] = (max(least, -(others // factor)), greatest) if factor > 0 else (least, min(greatest, others // -factor))
             self._clock[0] += 1
             self._learn_of_wrapping(part)
-        self._clock[0] += 1
 
     def _learn_of_wrapping(self, one: Atom) -> None:
         """A sum or difference of a user's that is far enough from where it would come out had it left int64 has not left it."""
@@ -650,10 +742,12 @@ class Facts:
             return equal or atom(one)
         operands = [self._replaced(operand) for operand in one.operands]
         known = tuple(operand for operand in operands if operand is not None)
+        if known == one.operands:  # applied anew it might be another form, of which nothing has been learned
+            return atom(one)
         return (self._applied(one.template, known) if len(known) == len(operands) else None) or atom(one)
 
 
-_ARITHMETIC = (CHOICE_BETWEEN, *_SUMS, *_PRODUCTS, LEAST, GREATEST, BROADCAST_DIM, FLOOR_DIV)
+_ARITHMETIC = (CHOICE_BETWEEN, *_SUMS, *_PRODUCTS, LEAST, GREATEST, BROADCAST_DIM, *_QUOTIENTS)
 _SIGNS = {template: sign for sign, template in COMPARE_WITH.items()}
 
 
@@ -688,6 +782,33 @@ def _solved(a: Form, b: Form) -> Iterator[tuple[Expr, Form]]:
         rest = _of_sum(Sum(frozenset([(part, 1)]), 0).plus(difference, -factor))
         if isinstance(part, Expr) and abs(factor) == 1 and not _mentions(rest, part):
             yield part, rest
+
+
+def _is_quotient(one: Atom) -> bool:
+    return isinstance(one, Operation) and one.template in _QUOTIENTS
+
+
+def _without_quotient(one: Sum) -> Sum | None:
+    """A multiple of a sum in which a quotient is gone: if it is not negative, neither is the sum. None where no quotient is.
+
+    With q = f // d, d * q is at least f - (d - 1) and at most f, and a whole number is not negative if d times it is above -d.
+    """
+    for part, factor in sorted(((part, factor) for part, factor in one.terms if _is_quotient(part)), key=repr):
+        if isinstance(part, Operation) and abs(factor) == 1:
+            dividend, divisor = only_sum(part.operands[0]), number_of(part.operands[1])
+            if dividend is not None and divisor is not None and divisor > 0:
+                rest = NOTHING.plus(one.plus(Sum(frozenset([(part, 1)]), 0), -factor), divisor)
+                return rest.plus(dividend, factor).plus(Sum(frozenset(), divisor - 1 if factor < 0 else 0))
+    return None
+
+
+def _reads(known: Form | Atom | Expr, names: Set[str]) -> bool:
+    """Does what is known read one of these locals?"""
+    if isinstance(known, frozenset):
+        return any(_reads(part, names) for least in known for one in least for part, _ in one.terms)
+    if isinstance(known, Operation):
+        return any(_reads(operand, names) for operand in known.operands)
+    return any(name in names for name, _ in names_in(known))
 
 
 def _mentions(form: Form, one: Expr) -> bool:

@@ -112,6 +112,7 @@ COMPARE_WITH = {sign: Template(f"{{0}} {sign} {{1}}", COMPARE, (BIT_OR, BIT_OR))
 Index = Union[Expr, int]  # noqa: UP007 - evaluated at run time by Load's and Apply's annotations
 
 REMAINDER = Template("int_remainder({0}, {1})", cost=CALL)  # a user's `a % b` of integers, 0 for b == 0
+QUOTIENT = Template("int_floor_divide({0}, {1})", cost=CALL)  # a user's `a // b` of integers, 0 for b == 0
 INDEX_SUM = Template("{0} + {1}", PLUS, (PLUS, TIMES))
 INDEX_DIFFERENCE = Template("{0} - {1}", PLUS, (PLUS, TIMES))
 INDEX_PRODUCT = Template("{0} * {1}", TIMES, (TIMES, UNARY))

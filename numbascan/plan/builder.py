@@ -18,6 +18,7 @@ from ..ir.lengths import Facts, atom_of, number_of, sum_of, written
 from ..ir.loops import (
     AND,
     CHOICE,
+    CHOICE_BETWEEN,
     Alias,
     Alloc,
     Apply,
@@ -121,6 +122,7 @@ class Builder:
         self.spills: dict[tuple[int, int], tuple[object, str]] = {}
         self.sides: dict[Index, Indices] = {}  # of a dimension that a choice between branches tells, what each branch makes it
         self.moving: set[str] = set()  # those that may still get others
+        self.steady: set[str] = set()  # states among them, which keep their values until the end of the step that is made
         self.guards: list[Expr] = []  # what is made is asked for only where the last of them holds, which implies the others
         self.scan = ""  # the name of the innermost loop whose step is made
 
@@ -211,6 +213,10 @@ class Builder:
         local = Name(value.dtype, name)
         if value.dtype == "int64":
             block.facts.define(local, value, self._is_lasting(value))
+            if not self._is_lasting(value) and self.is_steady(value):
+                block.facts.compute(local, value)
+        elif value.dtype == "bool":
+            block.facts.mean(local, value)
         if divisor is not None and self._is_lasting(divisor):
             block.facts.learn(compare(">=", local, 0))
             block.facts.learn(compare("<", local, divisor))
@@ -242,6 +248,25 @@ class Builder:
     def _is_lasting(self, *exprs: Index) -> bool:
         """Does what is known of `exprs` hold as long as the block does in which all that they read is defined?"""
         return not any(is_element or name in self.moving for expr in exprs for name, is_element in names_in(expr))
+
+    def is_steady(self, *exprs: Index) -> bool:
+        """True if what is known of `exprs` holds at least until the states of the step advance."""
+        moving = self.moving - self.steady
+        return not any(is_element or name in moving for expr in exprs for name, is_element in names_in(expr))
+
+    def hold_steady(self, names: Iterable[str]) -> None:
+        """Says that states keep their values from here on, until `advance`."""
+        self.steady.update(names)
+
+    def advance(self) -> None:
+        """Says that the states of the step that is made get other values: what its block knows of them is dropped."""
+        changing = {name for name in self.steady if self.home[name] is self.block}
+        self.steady -= changing
+        self.block.facts.forget(changing)
+
+    def learn(self, condition: Expr) -> None:
+        """Says that a condition holds to the end of the block, or until states advance."""
+        self.block.facts.learn_of(self.steady, both(*(one for one in self.block.facts.told(condition) if self.is_steady(one))))
 
     def variable(self, hint: str | None, value: Index, dtype: str) -> Name:
         """A local of the current block that will be given other values later."""
@@ -442,7 +467,7 @@ class Builder:
         if number is not None:
             return number
         if not self._is_lasting(a):
-            return a
+            return self._taken(a)
         if isinstance(one, Name | Length):
             return one
         local = self.held(a)
@@ -451,6 +476,16 @@ class Builder:
         if form == sum_of(a):
             return a
         return written(form) or self._termwise(a)
+
+    def _taken(self, a: Index) -> Index:
+        """What a choice gives where it is known which side is taken; itself where it is not."""
+        while isinstance(a, Apply) and a.template is CHOICE_BETWEEN:
+            condition, yes, no = a.args
+            holds = self.decided(condition) if isinstance(condition, Expr) else None
+            if holds is None:
+                break
+            a = yes if holds else no
+        return a
 
     def seen_from(self, block: Block, a: Index) -> Index:
         """What stands for a length in another block."""

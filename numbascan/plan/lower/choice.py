@@ -36,8 +36,9 @@ def lower(scope: Scope, node: Node) -> list[Value]:
     outputs = branches(node)[0].outputs
     others = {k: builder.fresh(output.name or "chosen") for k, output in enumerate(outputs) if k not in rows}
     sides, rows_of_sides = [], []
-    for graph in branches(node):
+    for graph, holds in zip(branches(node), (condition, negated(condition)), strict=True):
         with builder.branch() as side:
+            builder.learn(holds)
             own = {k: _SideRow(side, name, node.types[k]) for k, name in others.items()}
             _make(scope, graph, operands, rows, own, updated_in_branch(graph, places, scope.target) if places else Updates())
         rows_of_sides.append(own)

@@ -118,9 +118,12 @@ class _Loop:
         self.steps = self.n_steps if steps is None else steps
         with self.builder.loop("t", self.n_steps, kind="lanes" if self._is_free(results) else "time", always=True) as t:
             homes = self.builder.change_here(self._changing(results))
-            Step(self.scope, self.spec, t, results, steps).make(self._in_place)
+            step = Step(self.scope, self.spec, t, results, steps)
+            step.make(self._in_place)
         self.builder.loop_ended(homes)
         self.builder.stay([] if steps is None else [steps.name])
+        for condition in step.behind:
+            self.builder.learn(condition)
         return [self._finished(result) for result in results]
 
     def _is_free(self, results: Sequence[LoopResult]) -> bool:

@@ -38,6 +38,7 @@ from ..storage.states import Destination, LocalState, NextRow, ResultRows, RingS
 from ..storage.stores import copied, is_there
 from ..storage.tensor_values import Computed, InLocals, InMemory, Value, indices_of
 from ..storage.thinning import Thinning
+from .invariants import Invariants, integer_states
 from .scope import Scope, is_made_in_place
 
 Elements = dict[tuple[int, ...], Expr]
@@ -90,6 +91,7 @@ class Step:
     def __init__(self, outer: Scope, spec: LoopSpec, t: Index, results: Sequence[LoopResult], steps: Name | None) -> None:
         self.outer, self.spec, self.builder = outer, spec, outer.builder
         self.t, self.results, self.steps = t, results, steps
+        self.behind: Sequence[Expr] = ()  # what holds of the last values of states
 
     def make(self, updates: Updates) -> None:
         """Writes the step. `updates`: the values that overwrite the rows they come from, and their late readers; all else comes first.
@@ -101,6 +103,7 @@ class Step:
         self.scope = scope = self.outer.inner(spec.inner_outputs(), {}, self._targets(updates), updates.stored)
         scope.rows_around = self._rows_around()
         scope.env.update(self._arguments())
+        self._hold_steady()
         for result in self.results:
             for thinning in result.thinned.values():
                 thinning.keep(self.t)
@@ -125,6 +128,17 @@ class Step:
             self.builder.emit(If(stop, [Let(self.steps.name, add(self.t, 1), is_new=False), Break()]))
 
     # what the step reads --------------------------------------------------------------------------------------------
+
+    def _hold_steady(self) -> None:
+        """Tells the block what holds of integer states from here to the end of the step."""
+        states = integer_states([result.storage for result in self.results])
+        if not states:
+            return
+        self.builder.hold_steady(state.name.name for state in states)
+        invariants = Invariants(self.outer, self.scope, self.spec, states, self.t)
+        for condition in invariants.at_start:
+            self.builder.learn(condition)
+        self.behind = invariants.behind
 
     def _arguments(self) -> dict[Node, Value]:
         env: dict[Node, Value] = {}
@@ -289,6 +303,7 @@ class Step:
 
     def _rotate(self, new: dict[int, Elements | None]) -> None:
         """Advances all states at once: no local is overwritten before all its readers have run."""
+        self.builder.advance()
         moves: list[tuple[Name, Expr]] = []
         for result in self.results:
             elements = new[result.position]

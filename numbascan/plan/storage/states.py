@@ -190,6 +190,7 @@ class LocalState(StateStorage):
     def __init__(self, builder: Builder, state: State, initial: Value, name: str) -> None:
         super().__init__(builder, state, initial, name)
         self.lags: list[dict[tuple[int, ...], Name]] = []
+        self.starts: dict[tuple[int, ...], Expr] = {}  # of the newest row
         depth = state.depth
         for lag in range(1, depth + 1):
             label = name if depth == 1 else f"{name}_tm{lag}"
@@ -197,6 +198,7 @@ class LocalState(StateStorage):
             for index in indices_of(self.type.shape):
                 start = self.initial_row(depth - lag, index)
                 elements[index] = builder.variable("_".join((label, *map(str, index))), start, self.type.dtype)
+                self.starts.setdefault(index, start)
             self.lags.append(elements)
 
     def changing(self) -> list[str]:

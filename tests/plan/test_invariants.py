@@ -1,0 +1,159 @@
+"""What is proved of integer states (plan/lower/invariants.py): indices that need no check have none, all others keep theirs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import random_loops
+
+import numbascan as ns
+
+
+def bisection(a, v):
+    lo, hi = 0, len(a)
+    while lo < hi:
+        mid = (lo + hi) // 2
+        if a[mid] < v:
+            lo = mid + 1
+        else:
+            hi = mid
+    return lo
+
+
+def pairs_of_sum(a, total):
+    i, j, n = 0, len(a) - 1, 0
+    while i < j:
+        if a[i] + a[j] < total:
+            i += 1
+        elif a[i] + a[j] > total:
+            j -= 1
+        else:
+            n += 1
+            i += 1
+            j -= 1
+    return n
+
+
+def insertion_sort(a):
+    for i in range(1, len(a)):
+        key = a[i]
+        j = i - 1
+        while j >= 0 and a[j] > key:
+            a[j + 1] = a[j]
+            j -= 1
+        a[j + 1] = key
+    return a
+
+
+def both_at_once(a, b):
+    i = j = 0
+    s = 0.0
+    while i < len(a) and j < len(b):
+        if a[i] <= b[j]:
+            s += a[i]
+            i += 1
+        else:
+            s -= b[j]
+            j += 1
+    return s, i, j
+
+
+def partition(a):
+    i = -1
+    for j in range(len(a) - 1):
+        if a[j] <= 0.1:
+            i += 1
+            a[i], a[j] = a[j], a[i]
+    return a, i
+
+
+NUMBERS = np.random.default_rng(3).normal(size=40)
+SORTED = np.sort(NUMBERS)
+WHOLE = np.sort(np.random.default_rng(4).integers(0, 50, size=60))
+
+
+@pytest.mark.parametrize(
+    ("f", "args"),
+    [
+        (bisection, (SORTED, 0.3)),
+        (pairs_of_sum, (WHOLE, 50)),
+        (insertion_sort, (NUMBERS,)),
+        (both_at_once, (SORTED, SORTED[:20] + 0.01)),
+        (partition, (NUMBERS,)),
+    ],
+)
+def test_indices_that_the_loop_keeps_in_bounds_need_no_check(f, args) -> None:
+    jitted = ns.jit(f)
+    got, wanted = jitted(*[np.copy(one) for one in args]), f(*[np.copy(one) for one in args])
+    for one, other in zip(got if isinstance(got, tuple) else (got,), wanted if isinstance(wanted, tuple) else (wanted,), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert "raise IndexError" not in jitted.source()
+
+
+def one_too_far(a):
+    i, s = 0, 0.0
+    while i <= len(a):
+        s += a[i]
+        i += 1
+    return s
+
+
+def below_the_first(a):
+    j, s = len(a) - 1, 0.0
+    while j >= -len(a) - 1:
+        s += a[j]
+        j -= 1
+    return s
+
+
+def past_the_end_in_one_way(a):
+    i, s = 0, 0.0
+    while i < len(a):
+        if a[i] > 0:
+            i += 2
+        else:
+            i += 1
+        s += a[i]
+    return s
+
+
+def from_a_number_that_nobody_checked(a, i):
+    s = 0.0
+    while i < len(a):
+        s += a[i]
+        i += 1
+    return s
+
+
+@pytest.mark.parametrize(
+    ("f", "args"),
+    [
+        (one_too_far, ()),
+        (below_the_first, ()),
+        (past_the_end_in_one_way, ()),
+        (from_a_number_that_nobody_checked, (-41,)),
+    ],
+)
+def test_indices_that_leave_the_array_are_found(f, args) -> None:
+    with pytest.raises(IndexError):
+        f(NUMBERS.copy(), *args)
+    with pytest.raises(IndexError, match="out of bounds for axis 0 with size 40"):
+        ns.jit(f)(NUMBERS.copy(), *args)
+
+
+def test_a_number_that_wraps_is_not_taken_to_be_positive() -> None:
+    def counted(a, step):
+        i, s = 1, 0.0
+        while i > 0:
+            s += a[i % 4]
+            i += step
+        return s
+
+    step = 2**61
+    jitted = ns.jit(counted)
+    assert jitted(np.arange(20.0), step) == sum([1.0, 1.0, 1.0, 1.0])  # 1, 2**61 + 1, 2**62 + 1, 3 * 2**61 + 1, then below zero
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_loops_over_integers(seed: int) -> None:
+    random_loops.compare(seed)
