@@ -119,7 +119,7 @@ def _without_measured(loop: Node) -> Sequence[Node] | None:
 
 
 def _measured(spec: LoopSpec) -> dict[Node, Seq]:
-    """The dimensions of rows that the step reads, for rows of which it reads nothing else, with their sequences."""
+    """The dimensions that the step reads of rows, if it reads nothing else of them, with their sequences."""
     readers = users(spec.inner_outputs())
     dims: dict[Node, Seq] = {}
     for seq in spec.seqs:
@@ -131,7 +131,7 @@ def _measured(spec: LoopSpec) -> dict[Node, Seq]:
 
 
 def _without_repeats(loop: Node, may_move: Sequence[bool]) -> Sequence[Node] | None:
-    """The results without traces of rows that exist already, in a sequence or a state. Traces of which few rows are read stay."""
+    """The results without traces of rows that exist already, in a sequence or a state. Traces stay if few of their rows are read."""
     spec = loop_spec(loop)
     first = len(spec.states)
     repeats = {k: trace for k, trace in enumerate(spec.traces, first) if may_move[k] and _is_repeat(spec, trace)}
