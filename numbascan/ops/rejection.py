@@ -50,7 +50,7 @@ def gamma_proposal(x0, x1, x2, x3, made):
     return (1.0 + t > 0.0) & (uniform_open(x2) < 1.0 - 0.0331 * (x * x) * (x * x)), (x, t)
 
 
-NEAR = 0.03  # t up to which terms that cancel each other are left out: of shapes from 1e15 on rounding them would decide what is taken
+NEAR = 0.03  # t up to which terms that cancel are left out: for shapes from 1e15 on, their rounding would decide what is accepted
 
 
 def gamma_test(x0, x1, x2, x3, made, proposed):
@@ -78,7 +78,7 @@ def gamma_plain_value(x0, x1, x2, x3, made, proposed):
 
 
 def gamma_value(x0, x1, x2, x3, made, proposed):
-    """The gamma number of any shape, with what one below 1 asks for."""
+    """The gamma number of any shape, with the correction for a shape below 1."""
     return gamma_plain_value(x0, x1, x2, x3, made, proposed) * exact_exp(-exponential_of(x3) * made[2])
 
 
@@ -112,7 +112,7 @@ def beta_proposal(x0, x1, x2, x3, made):
 
 
 def beta_test(x0, x1, x2, x3, made, proposed):
-    """Whether both are taken: pairs of which both are have independent numbers."""
+    """Whether both are accepted: only then the two numbers are independent."""
     x, t, y, s = proposed
     return _is_gamma(made[0], x, t, x2) & _is_gamma(made[2], y, s, x3)
 
@@ -248,7 +248,7 @@ def count_value(x0, x1, x2, x3, made, proposed):
 
 
 def _smaller(p):
-    """The probability of what is rarer, success or failure."""
+    """The probability of the rarer one, success or failure."""
     return select(p > 0.5, 1.0 - p, p)
 
 
