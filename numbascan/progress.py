@@ -1,6 +1,6 @@
-"""How far a loop is, told to whoever wants to know: a bar of tqdm, a line of a terminal, lines in a log, or a function of the user's.
+"""The progress of loops: shown by a bar of tqdm, a line of a terminal or lines in a log, or told to a function of the user's.
 
-And whether it is to go on: of whoever may know better. And that a first call is still compiling.
+Also asks others whether a loop is to go on, and says that a first call is still compiling.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def checked_progress(value: Any, name: str) -> bool | Show:
 def shown(progress: bool | Show, label: str, total: int, may_end: bool, unit: str = "steps") -> Iterator[None]:
     """Inside, the progress of a loop of `total` steps is shown; or a function is called with the steps done and `total`.
 
-    `may_end`: the loop may end before. Whoever looks at the end sees all steps done, unless it may.
+    `may_end`: the loop may end before. If not, all steps are shown as done at the end.
     """
     display = Display(label, unit, total) if progress is True else None
     show = display or progress
@@ -112,7 +112,7 @@ def is_watched() -> bool:
     return bool(getattr(sys.stderr, "isatty", lambda: False)()) or "ipykernel" in sys.modules
 
 
-_compiling: set[int] = set()  # threads of which a line is about to speak
+_compiling: set[int] = set()  # threads whose compiling is being told
 
 
 @contextmanager
@@ -149,7 +149,7 @@ class Display:
     """Shows steps, rate and time left: by tqdm where it is installed, in a line of its own else; in a log in a line every ten seconds."""
 
     def __init__(self, label: str, unit: str, total: int, before: int = 0) -> None:
-        """`before`: so many are done already, and say nothing of the rate."""
+        """`before`: the steps that are done already, and do not count for the rate."""
         self.label, self.unit, self.total, self.before = label, unit, total, before
         self.start = self.latest = perf_counter()
         self.text = ""  # what is not printed yet
@@ -161,7 +161,7 @@ class Display:
             self.bar = tqdm(desc=label, initial=before, total=total, unit=f" {unit}", unit_scale=True)
 
     def __call__(self, done: int, total: int) -> None:
-        """Shows that so many are done."""
+        """Shows that `done` steps are done."""
         if self.bar is not None:
             self.bar.update(done - self.bar.n)
             return
