@@ -212,7 +212,7 @@ def poisson_next(k, probability, parameters):
 
 
 def poisson_end(k, parameters):
-    """What the place means: itself."""
+    """The number at place k: k itself."""
     return k
 
 
@@ -314,7 +314,7 @@ def binomial_test(x0, x1, x2, x3, made, proposed):
 
 
 def _drawn_less(parameters):
-    """How many are good, how many are drawn, of how many: the former two at most half of the latter."""
+    """(good ones, drawn ones, all), exchanged with the bad ones and those left so that the first two are at most half of all."""
     good, bad, drawn = parameters
     every = good + bad
     return select(good < bad, good, bad), select(drawn < every - drawn, drawn, every - drawn), every
@@ -351,7 +351,7 @@ def hypergeometric_next(k, probability, parameters):
 
 
 def hypergeometric_end(k, parameters):
-    """The other way round where what is drawn is what is left, and where bad ones are fewer."""
+    """Undoes the exchanges of `_drawn_less`: of drawn ones and those left, and of good and bad ones."""
     good, bad, drawn = parameters
     fewer, less, _ = _drawn_less(parameters)
     k = select(k > fewer, fewer, k)
@@ -426,7 +426,7 @@ def wald_setup(parameters):
 
 
 def wald_proposal(x0, x1, x2, x3, made):
-    """The lesser root, the square of a normal number being what it solves, and the ratio of mean and root. It is always taken."""
+    """The lesser root of the equation for the square of a normal number, and the ratio of mean and root; always accepted."""
     mean, scale = made
     x, _ = normal_pair(x0, x1)
     w = 0.5 * (mean / scale) * (x * x)
