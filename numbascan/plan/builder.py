@@ -539,7 +539,7 @@ class Builder:
 
     @contextmanager
     def _under(self, condition: Expr) -> Iterator[None]:
-        """What is made inside is asked for only where the condition holds, and all those around it."""
+        """Inside, code runs only where the condition holds, and all the conditions around it."""
         guards = self.guards
         guard = both(*guards[-1:], condition)
         self.guards = []  # it asks by itself whether those around it hold
@@ -563,7 +563,7 @@ class Builder:
         return _value_if(self.guards[-1], value)
 
     def remembered(self, key: Hashable, hint: str | None, element: Callable[[], Expr]) -> Expr:
-        """A local that holds an element, made once for the block and for what is asked there."""
+        """A local that holds an element, made once for the block and the conditions around."""
         known = (self.block.lookup((key, guard)) for guard in (None, *self.guards))
         local = next((local for local in known if local is not None), None)
         if local is None:

@@ -12,7 +12,7 @@ from .tensor_values import InLocals, InMemory, Value
 
 
 def fixed_dims(builder: Builder, node: Node, dims: Indices) -> Indices:
-    """`dims` with what the type knows put in: a fixed number beats an expression, which must agree at run time. They stay what they are."""
+    """`dims` as lengths that no longer change: a number that the type fixes replaces an expression, which must agree at run time."""
     result: list[Index] = []
     for axis, (known, dim) in enumerate(zip(node.type.shape, dims, strict=True)):
         if known is not None and not isinstance(dim, int):
