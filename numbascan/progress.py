@@ -16,9 +16,9 @@ from typing import Any
 
 BETWEEN_LOOKS = 0.4  # seconds
 BETWEEN_LINES = 10  # seconds, in a log
-PATIENCE = 1.0  # seconds of compiling that need no word
+PATIENCE = 1.0  # seconds of compiling that are not told
 
-Show = Callable[[int, int], object]  # of how many steps are done, of how many
+Show = Callable[[int, int], object]  # of the steps that are done, and all steps
 
 Ask = Callable[[], object]  # raises where the loop is to end
 
@@ -28,7 +28,7 @@ _asks: dict[int, Ask] = {}  # by thread
 
 @contextmanager
 def told(show: Show | None) -> Iterator[None]:
-    """Inside, loops that this thread runs tell `show` now and then how far they are; None: nobody."""
+    """Inside, loops that this thread runs tell `show` their progress now and then; None: nobody."""
     thread = threading.get_ident()
     before = _shows.pop(thread, None)
     if show is not None:
@@ -42,13 +42,13 @@ def told(show: Show | None) -> Iterator[None]:
 
 
 def who_is_told() -> Show | None:
-    """Whom a loop of this thread tells how far it is."""
+    """The function that loops of this thread tell their progress; None: nobody."""
     return _shows.get(threading.get_ident())
 
 
 @contextmanager
 def asked(ask: Ask | None) -> Iterator[None]:
-    """Inside, loops that this thread runs call `ask` now and then, also those inside others; what it raises ends them. None: nobody."""
+    """Inside, loops that this thread runs call `ask` now and then, inner loops too; an error that it raises ends them. None: nobody."""
     thread = threading.get_ident()
     if ask is not None:
         _asks[thread] = ask
