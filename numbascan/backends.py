@@ -1,4 +1,4 @@
-"""What a mode compiles for: the machine that loops are planned for, the text of a module, and how that becomes a function.
+"""Backends of modes: the machine that loops are planned for, the text of a module, and how that becomes a function.
 
 `BACKENDS` has one for each mode that compiles; nothing else tells modes apart by their name.
 """
@@ -86,7 +86,7 @@ class Cuda(Backend):
         return callable_with(load_kernels(text, name), written, len(plan.constants), device, is_double)
 
     def memory(self, plan: Plan, function: Callable[..., Any], values: Sequence[Any], again: Any, device: int) -> Memory:
-        """Besides what is stored, what the kernels take."""
+        """The memory that kernels take besides stored values."""
         from .emit.runtime.cuda import at_once, on_device, taken_by
 
         with on_device(device, plan.function.name):
@@ -114,7 +114,7 @@ OF_LANGUAGES = {backend.language: mode for mode, backend in BACKENDS.items()}  #
 
 
 def backend_of(mode: Mode) -> Backend:
-    """The backend of a mode; of one that compiles nothing the CPU's, whose plans stand for all."""
+    """The backend of a mode; the CPU's, whose plans stand for all, if the mode compiles nothing."""
     return BACKENDS.get(mode.target, BACKENDS["numba"])
 
 

@@ -38,7 +38,7 @@ class Mode:
 
     target: "numba" (compiled, CPU), "python" (NumPy, one step at a time), "debug" (both, compared at every step), "cuda".
     fastmath: let the compiler reorder floating-point arithmetic.
-    threads: at most so many threads for loops over lanes; None for as many as there are cores. Results do not depend on it.
+    threads: the most threads for loops over lanes; None for as many as there are cores. Results do not depend on it.
     device: with target="cuda", the number of the GPU.
     check_finite: report the first NaN or infinity among what steps give: states, outputs, updates.
     without: names of rewrites and loop passes to leave out, of those in docs/rewrites.md.

@@ -1,6 +1,6 @@
-"""How far a loop is, told to whoever wants to know: a bar of tqdm, a line of a terminal, lines in a log, or a function of the user's.
+"""The progress of loops: shown by a bar of tqdm, a line of a terminal or lines in a log, or told to a function of the user's.
 
-And whether it is to go on: of whoever may know better. And that a first call is still compiling.
+Also asks others whether a loop is to go on, and says that a first call is still compiling.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any
 
 BETWEEN_LOOKS = 0.4  # seconds
 BETWEEN_LINES = 10  # seconds, in a log
-PATIENCE = 1.0  # seconds of compiling that need no word
+PATIENCE = 1.0  # seconds of compiling that are not told
 
-Show = Callable[[int, int], object]  # of how many steps are done, of how many
+Show = Callable[[int, int], object]  # of the steps that are done, and all steps
 
 Ask = Callable[[], object]  # raises where the loop is to end
 
@@ -28,7 +28,7 @@ _asks: dict[int, Ask] = {}  # by thread
 
 @contextmanager
 def told(show: Show | None) -> Iterator[None]:
-    """Inside, loops that this thread runs tell `show` now and then how far they are; None: nobody."""
+    """Inside, loops that this thread runs tell `show` their progress now and then; None: nobody."""
     thread = threading.get_ident()
     before = _shows.pop(thread, None)
     if show is not None:
@@ -42,13 +42,13 @@ def told(show: Show | None) -> Iterator[None]:
 
 
 def who_is_told() -> Show | None:
-    """Whom a loop of this thread tells how far it is."""
+    """The function that loops of this thread tell their progress; None: nobody."""
     return _shows.get(threading.get_ident())
 
 
 @contextmanager
 def asked(ask: Ask | None) -> Iterator[None]:
-    """Inside, loops that this thread runs call `ask` now and then, also those inside others; what it raises ends them. None: nobody."""
+    """Inside, loops that this thread runs call `ask` now and then, inner loops too; an error that it raises ends them. None: nobody."""
     thread = threading.get_ident()
     if ask is not None:
         _asks[thread] = ask
@@ -92,7 +92,7 @@ def checked_progress(value: Any, name: str) -> bool | Show:
 def shown(progress: bool | Show, label: str, total: int, may_end: bool, unit: str = "steps") -> Iterator[None]:
     """Inside, the progress of a loop of `total` steps is shown; or a function is called with the steps done and `total`.
 
-    `may_end`: the loop may end before. Whoever looks at the end sees all steps done, unless it may.
+    `may_end`: the loop may end before. If not, all steps are shown as done at the end.
     """
     display = Display(label, unit, total) if progress is True else None
     show = display or progress
@@ -112,7 +112,7 @@ def is_watched() -> bool:
     return bool(getattr(sys.stderr, "isatty", lambda: False)()) or "ipykernel" in sys.modules
 
 
-_compiling: set[int] = set()  # threads of which a line is about to speak
+_compiling: set[int] = set()  # threads whose compiling is being told
 
 
 @contextmanager
@@ -149,7 +149,7 @@ class Display:
     """Shows steps, rate and time left: by tqdm where it is installed, in a line of its own else; in a log in a line every ten seconds."""
 
     def __init__(self, label: str, unit: str, total: int, before: int = 0) -> None:
-        """`before`: so many are done already, and say nothing of the rate."""
+        """`before`: the steps that are done already, and do not count for the rate."""
         self.label, self.unit, self.total, self.before = label, unit, total, before
         self.start = self.latest = perf_counter()
         self.text = ""  # what is not printed yet
@@ -161,7 +161,7 @@ class Display:
             self.bar = tqdm(desc=label, initial=before, total=total, unit=f" {unit}", unit_scale=True)
 
     def __call__(self, done: int, total: int) -> None:
-        """Shows that so many are done."""
+        """Shows that `done` steps are done."""
         if self.bar is not None:
             self.bar.update(done - self.bar.n)
             return

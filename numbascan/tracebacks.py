@@ -1,4 +1,4 @@
-"""Tracebacks as a user reads them: their own lines, the last one that which was refused. Every public call ends here when it fails.
+"""Tracebacks of users' own lines, the refused line last. Every public call that fails ends here.
 
 `NUMBASCAN_TRACEBACK=full` leaves ours in, and so does a fault of ours: a name, an attribute or a key that one of our lines does not find.
 """
@@ -84,12 +84,12 @@ def with_entries(protocol: Collection[str] = ("__init__",), but: Collection[str]
 
 
 def is_entry(f: Any) -> bool:
-    """Is this a function that `entry` made?"""
+    """True for a function that `entry` made."""
     return bool(getattr(f, "__dict__", {}).get("is_entry"))
 
 
 def _of_users(traceback: TracebackType | None) -> TracebackType | None:
-    """The traceback without frames of ours, and of what stands between."""
+    """The traceback without our frames, and without those of the files in BETWEEN."""
     places = []
     while traceback is not None:
         if not _is_ours(traceback.tb_frame) and not any(part in _file(traceback.tb_frame) for part in BETWEEN):
@@ -114,7 +114,7 @@ def _is_refusal(error: BaseException) -> bool:
 
 
 def _is_fault(error: BaseException) -> bool:
-    """Is it one of these errors, of a line of ours that neither raises it nor calls what does?"""
+    """True for one of FAULTS in a line of ours that neither raises an error nor calls anything."""
     last = error.__traceback__
     while last is not None and last.tb_next is not None:
         last = last.tb_next

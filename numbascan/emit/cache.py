@@ -91,7 +91,7 @@ def clear() -> int:
 
 
 def jit_is_off() -> bool:
-    """Is Numba told to compile nothing, by NUMBA_DISABLE_JIT=1 or in `numba.config`?"""
+    """True if Numba is told to compile nothing, by NUMBA_DISABLE_JIT=1 or in `numba.config`."""
     config = sys.modules.get("numba.core.config")
     setting = os.environ.get("NUMBA_DISABLE_JIT", "0")
     return bool(getattr(config, "DISABLE_JIT", setting.isdigit() and int(setting)))
@@ -178,7 +178,7 @@ def _stored_or_made(text: str, name: str, path: Path) -> Callable[..., Any]:
 
 
 def not_compiled(name: str, fault: Exception, where: str) -> CompilationError:
-    """What is said of code that Numba refuses. `where` tells what to look at."""
+    """The error for code that Numba refuses. `where`: what to look at, for its message."""
     reason = next(iter(str(fault).strip().splitlines()), "")
     return CompilationError(
         f"{name}: Numba {numba_version()} does not compile what numbascan made of it ({type(fault).__name__}: {reason}); the fault is "
@@ -187,7 +187,7 @@ def not_compiled(name: str, fault: Exception, where: str) -> CompilationError:
 
 
 def is_of_numba(error: Exception) -> bool:
-    """Is an error one of Numba's own classes?"""
+    """True for an error of one of Numba's own classes."""
     return any(kind.__module__.partition(".")[0] in ("numba", "numba_cuda", "llvmlite") for kind in type(error).__mro__)
 
 

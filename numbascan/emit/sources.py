@@ -1,4 +1,4 @@
-"""The text of functions that generated code calls, with all that they call, for standalone modules.
+"""The texts of functions that generated code calls, with all that they call, for standalone modules.
 
 A name is looked up in `runtime/portable.py` first, which defines it with public functions, then in its own module. Whole top-level
 statements are taken, unchanged but for annotations. Functions that reach private parts of Numba, or machine code of LAPACK, NumPy or SciPy,

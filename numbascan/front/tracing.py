@@ -222,7 +222,7 @@ def in_step(fn: Callable[..., Any], scan: str) -> Iterator[None]:
 
 @contextmanager
 def in_mode(mode: Mode | None) -> Iterator[None]:
-    """What is traced inside will run in `mode`; None leaves what was said outside."""
+    """Inside, code is traced to run in `mode`; None leaves the mode of the outside."""
     if mode is None:
         yield
         return

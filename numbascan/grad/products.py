@@ -65,7 +65,7 @@ def factors_of(contribution: Node, fixed: Collection[Node]) -> list[Node]:
 
 
 def _sums(node: Node) -> bool:
-    """Is an axis of both factors summed over?"""
+    """True if an axis of both factors is summed over."""
     a, b, out = labels_of(node)
     return not set(a) & set(b) <= set(out)
 

@@ -1,4 +1,4 @@
-"""Lengths by what defines them: one normal form, in which equal lengths are equal, and what is known of them.
+"""Lengths by their definitions: a normal form, which equal lengths have in common, and facts about them.
 
 A form is the greatest of some least of some sums, each a few fixed multiples of atoms and a fixed number:
 
@@ -6,8 +6,8 @@ A form is the greatest of some least of some sums, each a few fixed multiples of
     min(1, n + 1)            {1}, as n is not negative
     steps + 1                {n, 1}, where steps was defined as max(n - 1, 0)
 
-An atom is what nothing is known of but between which numbers it lies: a length of an array, a local that is not defined by other lengths,
-a quotient. Two numbers with one form are equal; two with different forms may be equal, too, and are then compared at run time.
+An atom is a number known by its least and greatest value alone: a length of an array, a local that is not defined by other lengths, a
+quotient. Two numbers with one form are equal; two with different forms may be equal, too, and are then compared at run time.
 
 - A local stands for its definition, if that can never change while the local is seen (`Facts.define`).
 - Index arithmetic never leaves int64. A user's does, modulo 2**64: it is looked through where its result cannot leave int64.
@@ -139,19 +139,19 @@ def only_sum(form: Form) -> Sum | None:
 
 
 def sum_of(index: Index) -> Form:
-    """The form of what is written as a sum."""
+    """The form of an index that is written as a sum."""
     terms, number = linear(index)
     return _of_sum(Sum(frozenset((part, factor) for part, factor in terms.items() if isinstance(part, Expr)), number))
 
 
 def number_of(form: Form) -> int | None:
-    """The number that a form is, whatever the run brings."""
+    """The number that a form is at every run; None if that is not known."""
     one = only_sum(form)
     return one.number if one is not None and not one.terms else None
 
 
 def atom_of(form: Form) -> Atom | None:
-    """The atom that a form is."""
+    """The atom that a form is; None for any other form."""
     one = only_sum(form)
     if one is None or one.number or len(one.terms) != 1:
         return None
@@ -196,7 +196,7 @@ class Facts:
         self._equal_forms: dict[Form, Form] = {}
         self._meanings: dict[str, Expr] = {}  # conditions that locals hold
         self._sums: dict[str, Sum] = {}  # locals made of states, which stand for themselves outside of comparisons
-        self._clock: list[int] = [0] if around is None else around._clock  # of what was learned last, anywhere
+        self._clock: list[int] = [0] if around is None else around._clock  # the time of the latest fact learned in any block
         self._forms: dict[Index, Form] = {}  # as of `_known_at`
         self._ranges: dict[Atom, tuple[int, int]] = {}
         self._proved: dict[tuple[Sum, int], bool] = {}
@@ -348,7 +348,8 @@ class Facts:
         return one.number + sum(factor * self._range(part)[side if factor > 0 else 1 - side] for part, factor in one.terms)
 
     def _is_not_negative(self, one: Sum, most: int = FACTS_IN_A_ROW) -> bool:
-        """Is a sum never negative: by the ranges of its atoms, or by what is left of it without one fact after the other, at `most`?"""
+        """True if a sum is never negative: by the ranges of its atoms, or by those of what is left after up to `most` sums that are known
+        to be not negative are subtracted."""
         one = self._spelled_out(one)
         if self._bound(one, 0) >= 0:
             return True
@@ -438,7 +439,7 @@ class Facts:
     # conditions -------------------------------------------------------------------------------------------------------
 
     def decided(self, condition: Expr) -> bool | None:
-        """Does a condition hold, whatever the run brings? None where only the run knows."""
+        """Whether a condition holds at every run; None if only the run knows."""
         if isinstance(condition, Literal):
             return bool(condition.value)
         if isinstance(condition, Name):
@@ -486,7 +487,7 @@ class Facts:
         return condition if shorter is None else shorter
 
     def _shorter(self, condition: Apply) -> Expr | None:
-        """A comparison of two sums as one of what differs, unless that could leave int64."""
+        """A comparison of two sums without the terms that they have in common, unless that could leave int64."""
         sign = _SIGNS.get(condition.template)
         if sign is None or not _is_of_int64(condition):
             return None
@@ -507,7 +508,7 @@ class Facts:
         return INT64[0] <= self._bound(one, 0) and self._bound(one, 1) <= INT64[1]
 
     def is_at_least(self, a: Form, b: Form) -> bool:
-        """Is a >= b, whatever the run brings?"""
+        """True if a >= b at every run, as far as that is known."""
         return all(any(self._is_at_most(least, other) for other in a) for least in b)
 
     def _is_less(self, a: Form, b: Form) -> bool:
@@ -608,7 +609,7 @@ class Facts:
         self._clock[0] += 1
 
     def by_definition(self) -> Facts:
-        """What follows of definitions alone: it is the same in every block in which a local is seen."""
+        """The facts that follow from definitions alone: they are the same in every block in which a local is seen."""
         facts = Facts()
         facts.definitions = ChainMap(*(one.definitions for one in self._outwards()))
         facts.ranges = ChainMap(*(one.ranges for one in self._outwards()))
@@ -771,7 +772,7 @@ def _is_of_lengths(form: Form) -> bool:
 
 
 def _solved(a: Form, b: Form) -> Iterator[tuple[Expr, Form]]:
-    """The atoms that equal forms tell, each with what it is."""
+    """The atoms that follow from two equal forms, each with its form."""
     lone = [(part, form) for part, form in ((atom_of(a), b), (atom_of(b), a)) if isinstance(part, Expr) and not _mentions(form, part)]
     yield from lone
     first, second = only_sum(a), only_sum(b)

@@ -126,7 +126,7 @@ def index_expr(template: Template, *args: Index) -> Apply:
 
 
 def linear(a: Index) -> tuple[dict[Index, int], int]:
-    """An index as fixed multiples of what is not fixed, and a fixed number."""
+    """An index as fixed multiples of its parts that are not fixed, and a fixed number."""
     if isinstance(a, int):
         return {}, a
     if isinstance(a, Apply) and (
@@ -165,12 +165,12 @@ def _times(a: Index, factor: int) -> Index:
 
 
 def add(a: Index, b: Index) -> Index:
-    """a + b, with what is known folded and what cancels left out."""
+    """a + b, with known numbers folded and without terms that cancel."""
     return joined(*_combined(a, b, 1))
 
 
 def sub(a: Index, b: Index) -> Index:
-    """a - b, with what is known folded and what cancels left out."""
+    """a - b, with known numbers folded and without terms that cancel."""
     return joined(*_combined(a, b, -1))
 
 
@@ -209,7 +209,7 @@ def mod(a: Index, b: Index) -> Index:
 
 
 def are_other_remainders(a: Index, b: Index) -> bool:
-    """Are two indices different remainders of one known divisor, as (t + 1) % 3 and t % 3 are, whatever their names stand for?
+    """True if two indices are different remainders of one known divisor, as (t + 1) % 3 and t % 3, for all values of their names.
 
     x % m == y % m only if m divides x - y, for a remainder of either sign; and it divides nothing between 0 and itself.
     """
@@ -326,7 +326,7 @@ def parts(expr: Index) -> Iterator[Index]:
 
 
 def mapped(expr: Index, change: Callable[[Expr], Index | None]) -> Index:
-    """An expression with every part for which `change` gives another one replaced, outer parts first; None: its parts are asked."""
+    """An expression with parts replaced by those that `change` gives, outer parts first; if it gives None, the parts inside are asked."""
     if isinstance(expr, int):
         return expr
     other = change(expr)
@@ -385,13 +385,13 @@ class Alias(Stmt):
 
     @property
     def is_in_shape(self) -> bool:
-        """Is it the whole array in another shape, that of `args`?"""
+        """True for the whole array in another shape, that of `args`."""
         return self.text == in_shape(len(self.args))
 
 
 @cache
 def in_shape(rank: int) -> Template:
-    """What an alias in another shape has for its text."""
+    """The text of an alias in another shape."""
     return Template(f".reshape(({', '.join(f'{{{axis}}}' for axis in range(rank))}{',' * (rank == 1)}))")
 
 
@@ -494,7 +494,7 @@ class Function:
 
 
 def is_reduction(stmt: Let) -> bool:
-    """Does a statement add to a sum, or take an extreme, in whatever order is fast?"""
+    """True if a statement adds to a sum, or takes an extreme, in whatever order is fast."""
     value = stmt.value
     return isinstance(value, Apply) and value.template in ANY_ORDER and Name(value.dtype, stmt.name) in value.args
 
@@ -558,7 +558,7 @@ def with_blocks(stmt: Stmt, change: Callable[[list[Stmt]], list[Stmt]]) -> Stmt:
 
 
 def rebuilt(stmts: Iterable[Stmt], change: Callable[[Stmt], Iterable[Stmt] | None]) -> list[Stmt]:
-    """Statements, each with what `change` gives for it in its place; None: it stays, and those inside it are asked."""
+    """Statements, each replaced by those that `change` gives for it; if it gives None, the statement stays and those inside are asked."""
     result: list[Stmt] = []
     for stmt in stmts:
         others = change(stmt)
@@ -589,5 +589,5 @@ def outermost_times(stmts: Iterable[Stmt]) -> Iterator[For]:
 
 
 def may_end(stmts: Iterable[Stmt]) -> bool:
-    """May a pass end the loop whose body this is?"""
+    """True if a pass may end the loop with this body."""
     return any(isinstance(stmt, Break) or (isinstance(stmt, If) and may_end([*stmt.then, *stmt.otherwise])) for stmt in stmts)

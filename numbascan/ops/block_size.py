@@ -155,7 +155,7 @@ LANES_OF_BLOCKS = register(
 def in_blocks(x: Node, count: Node, size: Node) -> Node:
     """Lanes (n, ...) as (count, size, ...); count * size is n or more. There is a lane, unless `count` is 0.
 
-    Whoever makes them makes sure that `from_blocks` drops what comes of the lanes beyond n: their cotangents are taken for 0.
+    The caller makes sure that `from_blocks` drops the results of the lanes beyond n: their cotangents are taken for 0.
     """
     return sized(LANES_IN_BLOCKS, (x,), (count, size))
 

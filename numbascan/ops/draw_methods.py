@@ -154,7 +154,7 @@ def exponential_of(word):
 
 
 def _turned(quarter, cosine, sine):
-    """The cosine of an angle that so many quarter turns are added to."""
+    """The cosine of an angle plus `quarter` quarter turns."""
     value = select(quarter & U(1) == U(0), cosine, sine)
     return select((quarter == U(1)) | (quarter == U(2)), -value, value)
 
@@ -207,7 +207,7 @@ _FIRST_BIT, _WIDTH_OF_MIDDLE = U(1 << 63), 0.425
 
 
 def tail_of(word):
-    """The probability of what is further out than a word's number, in (0, 1/2]: all bits but the first, rounded where it is large alone."""
+    """The probability of a number further out than that of a word, in (0, 1/2]: all bits but the first, rounded only if it is large."""
     return (np.float64(select(word < _FIRST_BIT, word, ~word)) + 0.5) * 5.421010862427522e-20
 
 

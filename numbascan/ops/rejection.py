@@ -50,7 +50,7 @@ def gamma_proposal(x0, x1, x2, x3, made):
     return (1.0 + t > 0.0) & (uniform_open(x2) < 1.0 - 0.0331 * (x * x) * (x * x)), (x, t)
 
 
-NEAR = 0.03  # t up to which terms that cancel each other are left out: of shapes from 1e15 on rounding them would decide what is taken
+NEAR = 0.03  # t up to which terms that cancel are left out: for shapes from 1e15 on, their rounding would decide what is accepted
 
 
 def gamma_test(x0, x1, x2, x3, made, proposed):
@@ -78,7 +78,7 @@ def gamma_plain_value(x0, x1, x2, x3, made, proposed):
 
 
 def gamma_value(x0, x1, x2, x3, made, proposed):
-    """The gamma number of any shape, with what one below 1 asks for."""
+    """The gamma number of any shape, with the correction for a shape below 1."""
     return gamma_plain_value(x0, x1, x2, x3, made, proposed) * exact_exp(-exponential_of(x3) * made[2])
 
 
@@ -112,7 +112,7 @@ def beta_proposal(x0, x1, x2, x3, made):
 
 
 def beta_test(x0, x1, x2, x3, made, proposed):
-    """Whether both are taken: pairs of which both are have independent numbers."""
+    """Whether both are accepted: only then the two numbers are independent."""
     x, t, y, s = proposed
     return _is_gamma(made[0], x, t, x2) & _is_gamma(made[2], y, s, x3)
 
@@ -212,7 +212,7 @@ def poisson_next(k, probability, parameters):
 
 
 def poisson_end(k, parameters):
-    """What the place means: itself."""
+    """The number at place k: k itself."""
     return k
 
 
@@ -248,7 +248,7 @@ def count_value(x0, x1, x2, x3, made, proposed):
 
 
 def _smaller(p):
-    """The probability of what is rarer, success or failure."""
+    """The probability of the rarer one, success or failure."""
     return select(p > 0.5, 1.0 - p, p)
 
 
@@ -314,7 +314,7 @@ def binomial_test(x0, x1, x2, x3, made, proposed):
 
 
 def _drawn_less(parameters):
-    """How many are good, how many are drawn, of how many: the former two at most half of the latter."""
+    """(good ones, drawn ones, all), exchanged with the bad ones and those left so that the first two are at most half of all."""
     good, bad, drawn = parameters
     every = good + bad
     return select(good < bad, good, bad), select(drawn < every - drawn, drawn, every - drawn), every
@@ -351,7 +351,7 @@ def hypergeometric_next(k, probability, parameters):
 
 
 def hypergeometric_end(k, parameters):
-    """The other way round where what is drawn is what is left, and where bad ones are fewer."""
+    """Undoes the exchanges of `_drawn_less`: of drawn ones and those left, and of good and bad ones."""
     good, bad, drawn = parameters
     fewer, less, _ = _drawn_less(parameters)
     k = select(k > fewer, fewer, k)
@@ -426,7 +426,7 @@ def wald_setup(parameters):
 
 
 def wald_proposal(x0, x1, x2, x3, made):
-    """The lesser root, the square of a normal number being what it solves, and the ratio of mean and root. It is always taken."""
+    """The lesser root of the equation for the square of a normal number, and the ratio of mean and root; always accepted."""
     mean, scale = made
     x, _ = normal_pair(x0, x1)
     w = 0.5 * (mean / scale) * (x * x)

@@ -389,7 +389,7 @@ ERFCX = of_scipy(
 
 
 def erfc_integral(order: Any, x: Any) -> Any:
-    """exp(x**2) times the integral of erfc from x on, taken so many times (W. Gautschi 1964; DLMF 7.18).
+    """exp(x**2) times the integral of erfc from x on, repeated `order` times (W. Gautschi 1964; DLMF 7.18).
 
     By the recurrence upwards where its terms do not cancel, else by the continued fraction of the quotients of neighbours.
     """

@@ -53,11 +53,11 @@ from ..ir.names import Names
 Indices = tuple[Index, ...]
 
 LONGEST = 24  # parts of a length that is written out wherever it is read
-SMALL, ROWS = 65536, 16  # bytes of an array, and rows of one of a length that only the run knows, that are taken whether needed or not
+SMALL, ROWS = 65536, 16  # an array is taken even if it may not be needed: up to these bytes, or rows of a length known at run time only
 
 
 def _is_under(stmt: Stmt, guard: Expr) -> bool:
-    """Does a statement do nothing unless the guard holds?"""
+    """True if a statement does nothing unless the guard holds."""
     expr = stmt.value if isinstance(stmt, Let) else stmt.condition if isinstance(stmt, If) and not stmt.otherwise else None
     return isinstance(expr, Apply) and expr.template.level in (AND, CHOICE) and expr.args[0] == guard
 
@@ -68,15 +68,15 @@ def _value_if(condition: Expr, value: Expr) -> Expr:
 
 
 def _may_raise(value: Index) -> bool:
-    """May an expression fail?"""
+    """True if an expression may fail."""
     return any(isinstance(part, Apply) and part.template.raises for part in parts(value))
 
 
 class Block:
     """Statements in the making. `is_branch`: runs only sometimes, so nothing that can fail leaves it.
 
-    `steps`: of the body of a loop over steps that may have none, how many it has; None of other blocks. What can fail leaves it only as
-    something that is asked for where there is a step. `is_guarded`: a check has left it so, and what the check is for must not be read
+    `steps`: the number of steps, for the body of a loop that may have none; None for other blocks. Code that can fail leaves such a body
+    only under the condition that there is a step. `is_guarded`: a check has left it so, and the values that it checks must not be read
     outside of the loop unless there is a step.
     """
 
@@ -157,7 +157,7 @@ class Builder:
         return homes
 
     def loop_ended(self, homes: dict[str, Block]) -> None:
-        """Says that the loop has ended in which names changed: they have their last values, from here on."""
+        """Says that the loop in which names changed has ended: from here on they have their last values."""
         self.home.update(homes)
         self.written.update(dict.fromkeys(homes, self.block))
         self.stay(homes)
@@ -225,7 +225,7 @@ class Builder:
         return local
 
     def held(self, value: Expr) -> Index | None:
-        """A local that holds a value, or what else it is, if that is known wherever a new local would be."""
+        """A local or a number that is known to equal a value, in every block in which a new local for it would be known; else None."""
         outermost = self._hoisted(value).depth
         locals_ = (block.facts.held(value) for block in self.block.outwards() if block.depth <= outermost)
         return next((local for local in locals_ if local is not None), None)
@@ -237,16 +237,16 @@ class Builder:
         return self._new_local(hint, number)
 
     def short(self, hint: str | None, expr: Index) -> Index:
-        """What is written several times: itself, or a local where it is long. Otherwise texts would grow as 2**k."""
+        """An expression to be written several times: itself, or a local if it is long. Otherwise texts would grow as 2**k."""
         return self._leaving(hint, expr) if isinstance(expr, Expr) and self._is_long(expr) else expr
 
     @staticmethod
     def _is_long(number: Index) -> bool:
-        """Would expressions of expressions, each written out in the next one, grow without end?"""
+        """True for an expression that is too long to be written out in other ones: expressions of expressions would grow without end."""
         return next(islice(written_parts(number), LONGEST, None), None) is not None
 
     def _is_lasting(self, *exprs: Index) -> bool:
-        """Does what is known of `exprs` hold as long as the block does in which all that they read is defined?"""
+        """True if facts about `exprs` hold to the end of the block in which all that they read is defined."""
         return not any(is_element or name in self.moving for expr in exprs for name, is_element in names_in(expr))
 
     def is_steady(self, *exprs: Index) -> bool:
@@ -306,7 +306,8 @@ class Builder:
         return takewhile(lambda block: block is not outer, self.block.outwards())
 
     def _holding(self, *exprs: Index) -> Block:
-        """The outermost block in which a fact of `exprs` holds that is found here: a loop without steps finds none."""
+        """The outermost block in which a fact about `exprs` holds that is found here: within a branch, or a loop that may have no step, the
+        fact may never be found."""
         home, block = self.home_of(*exprs), self.block
         while block is not home and block.parent is not None and not block.is_branch and block.steps is None:
             block = block.parent
@@ -319,12 +320,12 @@ class Builder:
         while block is not home and block.parent is not None and (is_small or not block.is_branch):
             is_loop = not block.is_branch
             block = block.parent
-            if is_loop:  # to leave a branch alone gains nothing
+            if is_loop:  # to leave only a branch gains nothing
                 chosen = block
         return chosen
 
     def _is_small(self, shape: Indices, dtype: str) -> bool:
-        """Does an array cost next to nothing? A few bytes, or some rows that are no longer than an array that there is."""
+        """True if an array costs next to nothing: a few bytes, or some rows no longer than an array that exists."""
         fixed = math.prod(dim for dim in shape if isinstance(dim, int))
         others = [dim for dim in shape if not isinstance(dim, int)]
         if not others:
@@ -332,13 +333,13 @@ class Builder:
         return len(others) == 1 and fixed <= ROWS and self._is_in_order(others[0])
 
     def is_at_most_one(self, number: Index) -> bool:
-        """Is a length 0 or 1, as that of `x[:1]` is? By its definition: the answer is the same wherever it is asked."""
+        """True if a length is at most 1 by its definition, as that of `x[:1]`: the answer is the same in every block."""
         facts = self.block.facts.by_definition()
         return facts.highest(facts.form(number)) <= 1
 
     def alloc(self, hint: str | None, shape: Indices, dtype: str) -> str:
-        """An array, taken before the loops that do not change its shape; in a branch that may not be taken only a small one. Of a length
-        that may be negative, or too much, nothing is taken for loops without steps, as far as that is known where it is taken."""
+        """An array, taken before the loops that do not change its shape; only a small one leaves a branch, which may not be run. If a
+        length may be negative or too large, nothing is taken for loops without steps, as far as that is known where the array is taken."""
         name = self.fresh(hint, "row")
         self.alloc_as(name, shape, dtype)
         return name
@@ -360,19 +361,19 @@ class Builder:
         self._put(block, Alloc(name, tuple(taken), dtype))
 
     def _is_taken_safely(self, dim: Index) -> bool:
-        """Is a dimension neither negative nor too much, whether or not the loops around have a step? Rows of their steps are in order."""
+        """True if a dimension is neither negative nor too large, with or without steps of the loops around, which may count rows."""
         counts = [block.steps for block in self.block.outwards() if block.steps is not None]
         return isinstance(dim, int) or self._is_in_order(dim, counts)
 
     def _is_in_order(self, dim: Index, counts: Sequence[Index] = ()) -> bool:
-        """Is a dimension neither negative nor too much, by its definition, where `counts` are not?"""
+        """True if a dimension is neither negative nor too large by its definition, given that `counts` are not."""
         facts = self.block.facts.by_definition()
         for count in counts:
             facts.learn(compare(">=", count, 0))
         return facts.lowest(facts.form(dim)) >= 0 and facts.is_short(dim, ROWS, counts)
 
     def is_known(self, *exprs: Index) -> bool:
-        """Is all that `exprs` read defined in the current block or around it?"""
+        """True if all that `exprs` read is defined in the current block or around it."""
         open_blocks = set(self.block.outwards())
         return all(self.home.get(name, self.root) in open_blocks for expr in exprs for name, _ in names_in(expr))
 
@@ -439,15 +440,15 @@ class Builder:
         self.check(compare("==", a, b), error, message, a, b)
 
     def decided(self, condition: Expr) -> bool | None:
-        """Does a condition hold, whatever the run brings, by what is known here? None where only the run knows."""
+        """Whether a condition holds at every run, by the facts known here; None if only the run knows."""
         return self.block.facts.decided(condition)
 
     def are_equal(self, a: Index, b: Index) -> bool:
-        """Are two numbers one, whatever the run brings, by what is known here?"""
+        """True if two numbers are equal at every run, by the facts known here."""
         return a == b or self.block.facts.form(a) == self.block.facts.form(b)
 
     def stretches(self, dim: Index, extent: Index) -> bool:
-        """Is a dimension at most 1, and the one that it meets another one? Then its element, if there is one, stands for all."""
+        """True if a dimension is at most 1, and not known to equal the one that it meets. Then its element, if any, stands for all."""
         return not self.are_equal(dim, extent) and self.is_at_most_one(dim)
 
     def broadcasts(self, dim: Index, extent: Index, error: str, message: str) -> None:
@@ -459,7 +460,7 @@ class Builder:
             self.check(is_one if isinstance(extent, int) else either(is_one, compare("==", extent, 0)), error, message, extent, dim)
 
     def representative(self, a: Index) -> Index:
-        """What stands, here, for a length and all that are equal to it: a number, an array's length, a local that holds it, a sum."""
+        """The expression that is written here for a length and for all equal to it: a number, an array's length, a local, a sum."""
         if isinstance(a, int):
             return a
         form = self.block.facts.form(a)
@@ -488,7 +489,7 @@ class Builder:
         return a
 
     def seen_from(self, block: Block, a: Index) -> Index:
-        """What stands for a length in another block."""
+        """The expression that is written for a length in another block."""
         here, self.block = self.block, block
         try:
             return self.representative(a)
@@ -496,7 +497,7 @@ class Builder:
             self.block = here
 
     def _termwise(self, a: Expr) -> Index:
-        """A sum of what stands for its terms."""
+        """A sum with each term in the form of its representative."""
         terms, number = linear(a)
         if len(terms) == 1 and a in terms:
             return a
@@ -543,7 +544,7 @@ class Builder:
 
     @contextmanager
     def at(self, block: Block) -> Iterator[None]:
-        """What is made inside belongs to the end of what is known of a block around the current one, whatever is chosen in this one."""
+        """Inside, code goes to the end of a block around the current one, without the guards of the current one."""
         outer, self.block, guards, self.guards = self.block, block, self.guards, []
         try:
             yield
@@ -552,7 +553,7 @@ class Builder:
 
     @contextmanager
     def step_of(self, scan: str) -> Iterator[None]:
-        """What is made inside belongs to the step of a loop of that name."""
+        """Inside, code belongs to the step of the loop of that name."""
         outer, self.scan = self.scan, scan
         try:
             yield
@@ -560,7 +561,7 @@ class Builder:
             self.scan = outer
 
     def chosen(self, condition: Expr, yes: Callable[[], Expr], no: Callable[[], Expr]) -> Expr:
-        """`yes()` where the condition holds, else `no()`: what is read, computed and checked for a side is so only where that is taken."""
+        """`yes()` where the condition holds, else `no()`: each side is read, computed and checked only where it is chosen."""
         condition = self.block.facts.simpler(condition)
         if isinstance(condition, Literal):
             return yes() if condition.value else no()
@@ -573,7 +574,7 @@ class Builder:
 
     @contextmanager
     def _under(self, condition: Expr) -> Iterator[None]:
-        """What is made inside is asked for only where the condition holds, and all those around it."""
+        """Inside, code runs only where the condition holds, and all the conditions around it."""
         guards = self.guards
         guard = both(*guards[-1:], condition)
         self.guards = []  # it asks by itself whether those around it hold
@@ -597,7 +598,7 @@ class Builder:
         return _value_if(self.guards[-1], value)
 
     def remembered(self, key: Hashable, hint: str | None, element: Callable[[], Expr]) -> Expr:
-        """A local that holds an element, made once for the block and for what is asked there."""
+        """A local that holds an element, made once for the block and the conditions around."""
         known = (self.block.lookup((key, guard)) for guard in (None, *self.guards))
         local = next((local for local in known if local is not None), None)
         if local is None:

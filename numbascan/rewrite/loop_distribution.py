@@ -1,4 +1,4 @@
-"""Loop distribution: a loop becomes two, of which the first makes what the second reads, and waits for nothing of it.
+"""Loop distribution: a loop becomes two. The first makes values that the second reads, and waits for none of the second's.
 
 # before: h[t] = f(h[t-1], x[t]); g[t] = k(g[t-1], h[t] @ W)        # after: h[t] = f(h[t-1], x[t])
 #                                                                   #        P = h @ W

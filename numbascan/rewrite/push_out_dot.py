@@ -1,4 +1,4 @@
-"""PushOutDot1: a sum over the steps of outer products, of which the end alone is read, is one product of matrices behind the loop.
+"""PushOutDot1: a sum of outer products over the steps, of which only the end is read, becomes one matrix product after the loop.
 
     # before: S[t] = S[t-1] + outer(a[t], b[t])        # after: S = S[-1] + a.T @ b, from the rows of a and b
 
@@ -7,9 +7,13 @@ The factors are traced.
 Arithmetic: factors, products and the sum over the steps have the dtype of S. Each element of a product is one element of `a` times one of
 `b`, as the step has it; the sum over the steps is in any order, as are the terms that the step adds to S one after the other.
 
-Not handled: products that are no larger than their factors; factors of another dtype than S, which would be added up in theirs; a product
-times a number, `k * outer(a, b)`, where `k * a` may overflow; a product within a sum that is added to S as one term, which may cancel it;
-sums within products of more than one axis.
+Not handled:
+
+- products that are no larger than their factors;
+- factors of another dtype than S, which would be added up in theirs;
+- a product times a number, `k * outer(a, b)`: `k * a` may overflow;
+- a product within a sum that is added to S as one term: the other terms may cancel it;
+- sums within products of more than one axis.
 """
 
 from __future__ import annotations
@@ -32,7 +36,7 @@ from .step_dependence import about_size
 
 SUMS = ("add", "accumulate")
 SMALL = 64  # elements up to which a sum stays in the loop: it lies in the cache, and the factors need not be stored
-MEMORY = 4  # the rows of the factors may take so many times the memory of the rows that there are
+MEMORY = 4  # times the memory of the rows that exist, which the rows of the factors may take
 
 
 def push_out_dot(outputs: Sequence[Node]) -> tuple[Node, ...]:
@@ -52,7 +56,7 @@ class Outer:
     right: Node
 
     def summed(self, rows: Mapping[Node, Node], dims: Sequence[Node], has_step: bool) -> Node:
-        """The sum over all steps, which is added to an array of dimensions `dims`: no rows, of a loop that may have no step, have them."""
+        """The sum over all steps, to be added to an array of dimensions `dims`, which the rows get if the loop may have no step."""
         with placed(self.node):
             factors = [rows[self.left], rows[self.right]]
             if not has_step:
@@ -89,7 +93,7 @@ def _first_change(outputs: Sequence[Node]) -> Change | None:
 
 
 def _is_end_read(state: State, readers: Sequence[Node]) -> bool:
-    """Is the last row all that is read of a state that starts with one row?"""
+    """True if only the last row is read of a state that starts with one row."""
     if state.has_axis or not readers:
         return False
     return all(one.op.name == "index" and len(one.inputs) == 1 and _entries(one)[:1] == (-1,) for one in readers)
@@ -164,7 +168,7 @@ _COLUMNS, _ROWS = ((FULL, "newaxis"),), (("newaxis",), ("newaxis", FULL))
 
 
 def _has_room(spec: LoopSpec, products: Sequence[Outer]) -> bool:
-    """Is the memory for the rows of the factors in proportion to that of the rows that there are?"""
+    """True if the memory for the rows of the factors is in proportion to that of the rows that exist."""
     there = sum(map(about_size, row_writes(spec))) + sum(about_size(seq.reads[0]) for seq in spec.seqs)
     new = {factor for product in products for factor in (product.left, product.right)} - set(row_writes(spec))
     return sum(map(about_size, new)) <= MEMORY * there

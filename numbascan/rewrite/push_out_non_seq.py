@@ -1,15 +1,18 @@
 """PushOutNonSeqScan: work that is the same at every step is done once, before the loop.
 
-Products, sums, factors, arrays, and functions that take many instructions leave. What might fail, such as the inverse of a singular matrix
-or a product of lengths that only the run knows, is computed where there is a step:
+Products, sums, factors, arrays, and functions that take many instructions leave. Work that might fail, such as the inverse of a singular
+matrix or a product of lengths known at run time only, is done only if there is a step:
 
     # before: the step reads inv(a), and n_steps may be 0        # after: it reads what stands before: inv(a) if n_steps > 0 else zeros
 
 Arithmetic: each operation on the same operands as in the step.
 
-Not handled: what might fail and has a shape that only it can tell, unless there is a step for sure; loops in a step, and choices between
-more than cards; arithmetic on numbers, which `plan/` puts where it belongs; arithmetic that only broadcasts vectors to a matrix, since
-reading the matrix would cost more than making it.
+Not handled:
+
+- work that might fail and whose shape is not known without it, unless there is a step for sure;
+- loops in a step, and choices between more than cards;
+- arithmetic on numbers, which `plan/` puts where it belongs;
+- arithmetic that only broadcasts vectors to a matrix: reading the matrix would cost more than making it.
 """
 
 from __future__ import annotations
@@ -59,7 +62,7 @@ def _changed(loop: Node) -> Sequence[Node] | None:
 
 
 def _with_line(write: Node, inner: Node) -> Node:
-    """What stands for a result, with the line of the user's code, which messages name; what a step only reads has none."""
+    """The replacement of a result, with the line of the user's code, which messages name: a value that a step only reads has none."""
     if inner.op is not INPUT or inner is write:
         return inner
     with placed(write):
@@ -67,7 +70,7 @@ def _with_line(write: Node, inner: Node) -> Node:
 
 
 def _leaving(spec: LoopSpec) -> list[Node]:
-    """The values that leave the step: what other values read of the work that is the same at every step."""
+    """The values that leave the step: of the work that is the same at every step, those that other values read."""
     dependence = dependences(spec)
     readers = users(spec.inner_outputs())
     written = set(spec.inner_outputs())
@@ -88,7 +91,7 @@ def _leaving(spec: LoopSpec) -> list[Node]:
 
 
 def _may_leave(node: Node) -> bool:
-    """Is it made of cards alone, and of choices between them, as those that have left a loop in the step?"""
+    """True if a value is made of cards alone, and of choices between them, such as those that have left a loop in the step."""
     return len(node.types) == 1 and _is_of_cards([node])
 
 
@@ -121,26 +124,26 @@ def _pays(node: Node, readers: Mapping[Node, Sequence[Node]]) -> bool:
 
 
 def _only_broadcasts(node: Node) -> bool:
-    """Is no operand as large as the result?"""
+    """True if no operand is as large as the result."""
     return bool(node.type.rank) and all(parent.type.shape != node.type.shape or _is_generated(parent) for parent in node.inputs)
 
 
 def _is_evenly_spaced(node: Node) -> bool:
-    """Is it counted numbers, times a number, and a number added?"""
+    """True for evenly spaced numbers: counted ones, times a number, plus a number."""
     if not node.type.rank or node.op.name == "arange":
         return True
     return node.type.dtype == "int64" and node.op in (ADD, SUB, MUL) and all(map(_is_evenly_spaced, node.inputs))
 
 
 def _is_generated(node: Node) -> bool:
-    """Is it an array that is stored nowhere: a number broadcast, or counted?"""
+    """True for an array that is stored nowhere: a number that is broadcast, or counted numbers."""
     while isinstance(node.op, Card) and isinstance(node.op.lower, View):
         node = node.inputs[0]
     return not node.type.rank or node.op.name == "arange"
 
 
 def _is_costly(node: Node) -> bool:
-    """Is there a function of many instructions among what is computed element by element?"""
+    """True if the elementwise work that makes a value has a function of many instructions."""
     stack = [node]
     while stack:
         one = stack.pop()
@@ -155,7 +158,8 @@ def _is_costly(node: Node) -> bool:
 
 
 def _outside(spec: LoopSpec, nodes: Sequence[Node]) -> dict[Node, Node]:
-    """The values as computed before the loop: what might fail, where there is a step. Without those whose shape cannot be told elsewhere.
+    """The values as computed before the loop, those that might fail only if there is a step. Values that might fail and whose shape is not
+    known without them are left out.
 
     Raises IndexError or ValueError where lengths do not fit.
     """
@@ -192,7 +196,7 @@ def _where_there_is_a_step(spec: LoopSpec, shapes: Mapping[Node, Sequence[Node |
 
 
 def _surely(dim: Node) -> Node | None:
-    """A length that can be asked for whatever happens; None for one that only the value has."""
+    """A length that is known without the value; None for any other."""
     return dim if all(map(_is_arithmetic, toposort([dim]))) else None
 
 

@@ -1,7 +1,8 @@
-"""PushOutScanOutput: products with a matrix that no step changes, for which no earlier value waits, are made after the loop, all at once.
+"""PushOutScanOutput: products with a matrix that no step changes are made after the loop, all at once, if their operands wait for none of
+them.
 
-What reads such a product goes into a second loop, recurrences included: a network of two layers becomes two loops with one product of
-matrices between them. A trace that is such a product and of which few rows are read is multiplied for these rows alone.
+Values that read such a product go into a second loop, recurrences included: a network of two layers becomes two loops with one matrix
+product between them. If few rows are read of a trace that is such a product, only these rows are multiplied.
 
 Arithmetic: each product has the operands of the step's, and so its dtype; BLAS adds up its terms in an order of its own, as in the step.
 
@@ -31,7 +32,7 @@ from .step_dependence import ASSUMED, Dependence, about_size, dependences, fixed
 SMALL = 64  # multiplications up to which a product is a few instructions of the step
 FEW_ROWS = 4  # as in push_out_seq
 CHEAP = 8  # multiplications that cost as much as to store and load a number
-MEMORY = 4  # the rows that are stored besides may be so many times those that there are
+MEMORY = 4  # times the memory of the rows that exist, which further rows may take
 
 
 def push_out_output(outputs: Sequence[Node]) -> tuple[Node, ...]:
@@ -77,7 +78,7 @@ def _asked(result: Node, readers: Mapping[Node, Sequence[Node]], outputs: Sequen
 
 
 def _few_rows(loop: Node, spec: LoopSpec, products: Iterable[RowProduct], asked: Sequence[list[Node] | None]) -> Change | None:
-    """A trace of products of which few rows are read: the loop gives these rows of the factor."""
+    """The replacements for a trace of products if few of its rows are read: the loop keeps these rows of the factor."""
     inner = users(spec.inner_outputs())
     for k, trace in enumerate(spec.traces, len(spec.states)):
         product = next((one for one in products if one.node is trace.write and not inner[one.node]), None)
@@ -121,7 +122,7 @@ def _split(
 
 
 def _pays(split: Split, asked: Sequence[list[Node] | None]) -> bool:
-    """Is more saved than what it costs to store rows and to read them again, and is the memory for these rows in proportion?"""
+    """True if more is saved than storing and reading rows costs, and the memory for these rows is in proportion."""
     spec = split.spec
     stored = [write for write, readers in zip(row_writes(spec), asked, strict=False) if readers is None]
     products = [product.node for product in split.products]

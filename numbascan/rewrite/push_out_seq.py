@@ -70,7 +70,7 @@ def _product(node: Node, dependence: dict[Node, Dependence]) -> RowProduct | Non
 
 
 def _pays(product: RowProduct) -> bool:
-    """Is one large product cheaper than one at every step?"""
+    """True if one large product is cheaper than one at every step."""
     summed, size = product.changing.type.shape[-1], product.node.type.size
     is_short = summed is not None and summed <= SHORT and (size is None or size > WIDE * summed * product.n_rows)
     return multiplications(product.node) > SMALL and product.n_rows <= FEW_ROWS and not is_short

@@ -36,7 +36,7 @@ def remove_unused(outputs: Sequence[Node]) -> tuple[Node, ...]:
 
 
 def _first_change(outputs: Sequence[Node]) -> Change | None:
-    """The replacements of the results of the last loop with ports too many. What it does not read, earlier loops need not make.
+    """The replacements of the results of the last loop with unneeded ports: earlier loops need not make values that it no longer reads.
 
     One change at a time: it makes another loop, whose readers must be counted anew, as must those of the loops before it.
     """
@@ -46,10 +46,10 @@ def _first_change(outputs: Sequence[Node]) -> Change | None:
             continue
         results = outputs_of(loop)
         is_read = [one in readers for one in results]
-        # a result of which few rows are read stays: the loop stores just these, its replacement outside would be computed whole
+        # 1. A result stays if few of its rows are read: the loop stores just these, its replacement outside would be computed whole.
         may_move = [one in readers and not any(map(reads_few_rows, readers[one])) for one in results]
-        # What makes ports dead comes before what removes them: constants fold, and what they fold away reads no port any more; carries
-        # and dimensions of rows become non-sequences; a trace that repeats the rows of a state keeps alive what the state needs, no more.
+        # 2. Changes that make ports dead come before those that remove them: constants fold, and values that fold read no port any more;
+        #    carries and dimensions of rows become non-sequences; a trace that repeats the rows of a state needs no more than the state.
         replacements = (
             _without_constants(loop)
             or _without_unchanging(loop)
@@ -119,7 +119,7 @@ def _without_measured(loop: Node) -> Sequence[Node] | None:
 
 
 def _measured(spec: LoopSpec) -> dict[Node, Seq]:
-    """The dimensions of rows that the step reads, for rows of which it reads nothing else, with their sequences."""
+    """The dimensions that the step reads of rows, if it reads nothing else of them, with their sequences."""
     readers = users(spec.inner_outputs())
     dims: dict[Node, Seq] = {}
     for seq in spec.seqs:
@@ -131,7 +131,7 @@ def _measured(spec: LoopSpec) -> dict[Node, Seq]:
 
 
 def _without_repeats(loop: Node, may_move: Sequence[bool]) -> Sequence[Node] | None:
-    """The results without traces of rows that exist already, in a sequence or a state. Traces of which few rows are read stay."""
+    """The results without traces of rows that exist already, in a sequence or a state. Traces stay if few of their rows are read."""
     spec = loop_spec(loop)
     first = len(spec.states)
     repeats = {k: trace for k, trace in enumerate(spec.traces, first) if may_move[k] and _is_repeat(spec, trace)}

@@ -1,11 +1,11 @@
-"""Sums over the steps are taken while the loop runs: rows of which only the sum is read are not stored.
+"""Sums over the steps are taken while the loop runs: rows are not stored if only their sum is read.
 
 A lane, a step that holds a loop and waits for no other step, keeps its own sum. These are added after the loop: lanes run in any order.
 
 Arithmetic: a row is summed over its own axes, then added to the total. Totals of float32 are float64, of complex64 complex128, and rounded
 at the end, as those of arrays; all others have the dtype of the sum. The order is free, as in the sum of an array.
 
-Not handled: sums of what is computed from rows; sums whose shape is known at run time only.
+Not handled: sums of values computed from rows; sums whose shape is known at run time only.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Arrays made of a place in memory: `np.empty`, work rows on the stack, vectors seen as columns. Importing this imports Numba.
+"""Arrays made from an address: `np.empty`, work rows on the stack, vectors seen as columns. Importing this imports Numba.
 
-`np.empty` is typed and lowered in one step, into a call of a function that a module holds once per rank. Numba's own is five functions
-deep, which it compiles one by one: 0.15 s of the first kernel of a process, and 0.05 s for each further dtype and rank. The checks are the
-same, and so are the errors.
+`np.empty` is typed and lowered in one step, into a call of a function that a module holds once per rank. Numba's own goes through five
+functions, compiled one by one: 0.15 s of the first kernel of a process, and 0.05 s for each further dtype and rank. Checks and errors are
+the same.
 
-Large arrays ask Linux for pages of 2 MB, as NumPy's do: the first write to each page of 4 KB costs 2 µs otherwise (a system's answer,
-and zeros), which is more than most loops take for the 512 numbers on it.
+Large arrays ask Linux for pages of 2 MB, as NumPy's do: otherwise the first write to each page of 4 KB costs 2 µs (a page fault, and
+zeroing), more than most loops take for the 512 numbers on it.
 
 Not handled, and left to Numba: keywords, shapes of unsigned integers, dtypes as strings or classes of Python.
 """
@@ -31,7 +31,7 @@ from .shortcuts import NP_EMPTY, STACK
 CACHE_LINE = 64  # bytes
 LARGE = 1 << 22  # bytes from which NumPy asks for large pages
 PAGE = 1 << 12
-_NEGATIVE, _TOO_BIG, _NO_MEMORY = 1, 2, 3  # why there is no memory
+_NEGATIVE, _TOO_BIG, _NO_MEMORY = 1, 2, 3  # codes of the errors below
 _ERRORS = (
     (ValueError, "negative dimensions not allowed"),
     (ValueError, "array is too big; `arr.size * arr.dtype.itemsize` is larger than the maximum possible size."),
@@ -39,12 +39,12 @@ _ERRORS = (
 )
 _POINTER = ir.IntType(8).as_pointer()
 _MADV_HUGEPAGE = 14  # of Linux
-_MANAGE_MEMORY = 2  # place of the function in Numba's table for C, NRT_api_functions
+_MANAGE_MEMORY = 2  # index of the function in Numba's table for C, NRT_api_functions
 _in_place: Any = intrinsic  # untyped: the first argument of an intrinsic is Numba's
 
 
 def new_array(context: Any, builder: Any, type_: Any, data: Any, shape: Sequence[Any], strides: Sequence[Any], meminfo: Any) -> Any:
-    """An array of memory that was just taken, and which nobody has written; `meminfo` counts references, None on the stack."""
+    """An array in uninitialised memory; `meminfo` counts its references, None on the stack."""
     array = STACK.make_array(type_)(context, builder)
     pointer = builder.bitcast(data, context.get_data_type(type_.dtype).as_pointer())
     itemsize = context.get_constant(types.intp, context.get_abi_sizeof(context.get_data_type(type_.dtype)))
@@ -56,7 +56,7 @@ def new_array(context: Any, builder: Any, type_: Any, data: Any, shape: Sequence
 
 
 def replace_np_empty(stack: ExitStack, typing_context: Any) -> None:
-    """Has Numba take arrays this way until the stack is closed."""
+    """Replaces Numba's `np.empty` until the stack is closed."""
     if STACK.is_taken() and NP_EMPTY.is_taken():
         stack.enter_context(replaced(typing_context, np.empty, _template()))
 
@@ -96,7 +96,7 @@ def _type_of_empty(self: Any, args: tuple[Any, ...], kws: dict[str, Any]) -> Any
 
 
 def lower_empty(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    """The code: memory taken, an array made of it."""
+    """Code that takes memory and makes an array of it."""
     shape = _shape(context, builder, sig.args[0], args[0])
     itemsize = context.get_constant(types.intp, context.get_abi_sizeof(context.get_data_type(sig.return_type.dtype)))
     alignment = ir.IntType(32)(context.get_preferred_array_alignment(sig.return_type.dtype))
@@ -115,7 +115,8 @@ def lower_empty(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 
 
 def _write_memory(context: Any, builder: Any) -> None:
-    """The function that takes memory: for an alignment, bytes of an element, and dimensions, whose product fits into an integer."""
+    """Writes the function that takes memory for an alignment, bytes of an element, and dimensions; it returns the memory, and a code of
+    what is wrong."""
     alignment, size, *shape = builder.function.args
 
     def end(meminfo: Any, code: int) -> None:
@@ -143,7 +144,7 @@ def _write_memory(context: Any, builder: Any) -> None:
 
 
 def _write_taken(context: Any, builder: Any) -> None:
-    """The function that takes memory with a count of references: large arrays from what is kept. Null where there is none."""
+    """Writes the function that takes memory with a reference count, kept memory for large arrays; null if there is none left."""
     size, alignment = builder.function.args
     with builder.if_then(builder.icmp_signed("<", size, size.type(kept_memory.FROM))):
         builder.ret(context.nrt.meminfo_alloc_aligned_unchecked(builder, size, alignment))
@@ -165,7 +166,7 @@ def _write_taken(context: Any, builder: Any) -> None:
 
 
 def _ask_for_large_pages(builder: Any, data: Any, size: Any) -> None:
-    """Advice that the system may follow or not: whether it does changes no result."""
+    """Code that advises the system, which may ignore it: results do not depend on that."""
     long, pointer, int_ = size.type, data.type, ir.IntType(32)
     madvise = NP_EMPTY.get_or_insert_function(builder.module, ir.FunctionType(int_, [pointer, long, int_]), "madvise")
     with NP_EMPTY.if_unlikely(builder, builder.icmp_signed(">=", size, long(LARGE))):

@@ -1,4 +1,4 @@
-"""How Numba compiles a generated module the short way: functions of its own replaced for a while. Importing this imports Numba."""
+"""Compiling generated modules with shortcuts: functions of Numba's are replaced meanwhile. Importing this imports Numba."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def short_ways() -> Iterator[None]:
     """Inside, Numba compiles with every shortcut that is taken."""
     with ExitStack() as stack:
         if COMPILER.is_taken():
-            # Numba makes its contexts before its lock is taken: whoever asks for them holds a lock of their own and waits for that one, as
-            # another thread may at the same time
+            # the contexts are asked for before Numba's lock is taken: whoever asks holds their lock and waits for Numba's. In the other
+            # order, a second thread that asks at the same time would be a deadlock
             typing_context, target_context = COMPILER.cpu_target.typing_context, COMPILER.cpu_target.target_context
             stack.enter_context(COMPILER.global_compiler_lock)
             _load_declarations(typing_context, target_context)
@@ -47,10 +47,12 @@ def short_ways() -> Iterator[None]:
 
 @cache
 def _load_declarations(typing_context: Any, target_context: Any) -> None:
-    """Loads what Numba knows of Python and NumPy, once in a process.
+    """Loads Numba's declarations of Python and NumPy, once in a process.
 
-    Its linear algebra asks for SciPy only to know that BLAS is there, and it is (a dependency); code that calls BLAS imports it where it
-    is called: 0.15 s. Types are declared after code: each of 250 templates would look for new ones of the other kind, 25 ms.
+    - Without SciPy (0.15 s), which Numba's linear algebra imports only to see that BLAS is there. SciPy is a dependency, and code that
+      calls BLAS imports it when it is called.
+    - Lowering first, then types, neither refreshing the other: each of 250 templates would look for new declarations of the other kind,
+      25 ms.
     """
     if DECLARATIONS.is_taken() and DECLARATIONS_OF_CODE.is_taken():
         with DECLARATIONS.replaced(ensure_blas=lambda: None):
@@ -62,9 +64,9 @@ def _load_declarations(typing_context: Any, target_context: Any) -> None:
 
 
 def keep_in(folder: Path, functions: Iterable[Any]) -> None:
-    """Lets functions look for their machine code in a folder, and leave it there.
+    """Has Numba keep the machine code of functions in a folder, and look for it there.
 
-    That code may ask for the functions of kept memory: LLVM ends the process where it does not find a name.
+    LLVM must know the functions of kept memory first: such code may call them, and LLVM ends the process if a symbol is missing.
     """
     kept_memory.addresses()
     with COMPILER.global_compiler_lock if COMPILER.is_taken() else nullcontext():  # nobody else is to see the setting
@@ -79,13 +81,13 @@ def keep_in(folder: Path, functions: Iterable[Any]) -> None:
 
 
 def _cache_lines(stack: ExitStack) -> None:
-    """Code compiled inside takes its arrays at multiples of 64 bytes."""
+    """Until the stack is closed, compiled code takes its arrays at multiples of 64 bytes."""
     if CACHE_LINES.is_taken():
         stack.enter_context(CACHE_LINES.replaced(get_preferred_array_alignment=lambda context, ty: CACHE_LINE))
 
 
 def _array_class(stack: ExitStack) -> None:
-    """Code compiled inside finds np.ndarray by a symbol."""
+    """Until the stack is closed, compiled code finds np.ndarray by a symbol."""
     if not ARRAY_CLASS.is_taken():
         return
     pickled, unpickled = ARRAY_CLASS.serialize_object, ARRAY_CLASS.unserialize
@@ -101,7 +103,7 @@ def _array_class(stack: ExitStack) -> None:
 
 
 def _operator_types(stack: ExitStack) -> None:
-    """Inside, the type of an operator's result is found once for the types of its operands."""
+    """Until the stack is closed, the type of an operator's result is found once for the types of its operands."""
     if not OPERATOR_TYPES.is_taken():
         return
     find = OPERATOR_TYPES.get_call_type

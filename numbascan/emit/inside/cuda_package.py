@@ -1,8 +1,7 @@
 """Numba's CUDA half: which package it comes from, and what must be done before it is imported.
 
 The package numba-cuda takes the place of `numba.cuda` through a hook that a `.pth` file installs. Where such files are not read (a folder
-on PYTHONPATH) the hook is imported here. Under NumPy 2.5 and later it asks for a function that NumPy no longer has; it gets it while it
-is imported.
+on PYTHONPATH) the hook is imported here. Its import needs `np.row_stack`, which NumPy 2.5 and later lack: it is there meanwhile.
 """
 
 from __future__ import annotations
@@ -45,27 +44,27 @@ def cuda() -> Any:
 
 
 def version() -> str:
-    """That of numba-cuda, or of Numba where that compiles kernels."""
+    """The version of the package that compiles kernels: numba-cuda, or Numba."""
     module: Any = sys.modules.get("numba_cuda") or importlib.import_module("numba")
     return str(module.__version__)
 
 
 def keep_machine_code(kernel: Any) -> None:
-    """Lets a kernel look for its machine code beside the file that it stands in, and leave it there.
+    """Has numba-cuda keep a kernel's machine code beside the file of its text, and look for it there.
 
-    A kernel that sees an array in another shape is linked with code of a file, which numba-cuda does not store.
+    Not handled: kernels that call `reshape`. They are linked with a file's code, which numba-cuda does not store.
     """
     if is_simulated() or "reshape" in kernel.py_func.__code__.co_names:
         return
     with suppress(RuntimeError, OSError):  # a folder that may not be written
         kernel.enable_caching()
         kept = kernel._cache
-        # `load_overload` would first load all that Numba can compile, a third of a second
+        # `load_overload` would first load all of Numba's declarations, a third of a second
         kept.load_overload, kept.save_overload = _or_nothing(kept._load_overload, kept.flush), _or_nothing(kept.save_overload, kept.flush)
 
 
 def _or_nothing(function: Callable[..., Any], flush: Callable[[], Any]) -> Callable[..., Any]:
-    """A function of a store that may be damaged, or have no room: it is emptied then, and code is compiled."""
+    """A function of a store that may be damaged or full: instead of raising it empties the store and returns None, and code is compiled."""
 
     def call(*args: Any) -> Any:
         try:
@@ -91,12 +90,12 @@ def missing() -> str:
 
 
 def is_nvidia(module: Any) -> bool:
-    """Is it the package numba-cuda, and not what is left of CUDA in Numba itself?"""
+    """True for the package numba-cuda, False for what is left of CUDA in Numba itself."""
     return str(getattr(module, "implementation", "")) == "NVIDIA"
 
 
 def is_simulated() -> bool:
-    """Does Python run kernels, as NUMBA_ENABLE_CUDASIM=1 asks?"""
+    """True if Python runs kernels, as NUMBA_ENABLE_CUDASIM=1 asks."""
     from numba import config
 
     return bool(vars(config)["ENABLE_CUDASIM"])
@@ -104,7 +103,7 @@ def is_simulated() -> bool:
 
 @contextmanager
 def without_advice() -> Iterator[None]:
-    """Inside, Numba does not warn of grids for which a device is too large: a loop has the passes that it has."""
+    """Inside, Numba does not warn of grids that leave much of a device idle: the user's loop decides how many passes there are."""
     from numba import config
 
     with _settings:
@@ -128,26 +127,26 @@ Types = Sequence[tuple[str, int]]
 
 
 def machine_code(function: Any, types: Types, capabilities: Sequence[tuple[int, int]] = ((9, 0),)) -> list[Statistics]:
-    """Compiles a kernel to machine code for some kinds of devices, the oldest first, on any machine: what a thread of it takes.
+    """What a thread of a kernel takes on devices of some capabilities, the oldest first: compiles it to machine code, on any machine.
 
-    It goes the way of numba-cuda's own launches: code for the linker, then nvJitLink.
+    The way is that of numba-cuda's own launches: code for the linker, then nvJitLink.
     """
     code = _compiled(function, types, capabilities[0], "ltoir")
     names = function.__code__.co_names
-    libraries = _device_runtime() if "cg" in names else []  # in which barriers of a grid are
+    libraries = _device_runtime() if "cg" in names else []  # it has the barriers of a grid
     return [
         _linked([code, *([_of_reshape(capability)] if "reshape" in names else [])], libraries, capability) for capability in capabilities
     ]
 
 
 def assembly(function: Any, types: Types) -> str:
-    """A kernel as PTX, before the linker: what it computes in which precision, and how it rounds."""
+    """A kernel as PTX, before the linker: it shows the precision and the rounding of each operation."""
     text = _compiled(function, types, (9, 0), "ptx")
     return text.decode() if isinstance(text, bytes) else str(text)
 
 
 def compiled_for_device(function: Any, types: Types) -> str:
-    """Compiles a function that kernels call for the device that is in use: the type of what it returns."""
+    """The type of what a function returns, compiled as kernels call it for the current device."""
     return str(function.compile_device(_signature(types)).signature.return_type)
 
 
@@ -165,7 +164,7 @@ def _signature(types: Types) -> tuple[Any, ...]:
 
 
 def _of_reshape(capability: tuple[int, int]) -> bytes:
-    """What numba-cuda links kernels with that see arrays in another shape."""
+    """The code that numba-cuda links with kernels that call `reshape`."""
     compiler: Any = importlib.import_module("numba.cuda.cudadrv.nvrtc")
     source = Path(compiler.__file__).parents[1] / "reshape_funcs.cu"
     found, _ = compiler.compile(source.read_bytes(), source.name, capability, ltoir=True)
@@ -194,7 +193,7 @@ def _linked(codes: Sequence[bytes], libraries: Sequence[Path], capability: tuple
 
 
 def _device_runtime() -> list[Path]:
-    """The library of CUDA that code of devices is linked with, where the package nvidia-cuda-runtime has brought it."""
+    """CUDA's runtime library for device code, if the package nvidia-cuda-runtime is installed."""
     spec = importlib.util.find_spec("nvidia")
     folders = list(spec.submodule_search_locations or ()) if spec is not None else []
     return [path for folder in folders for path in Path(folder).rglob("libcudadevrt.a")][:1]
@@ -202,7 +201,7 @@ def _device_runtime() -> list[Path]:
 
 @dataclass(frozen=True)
 class Statistics:
-    """Of a thread of a kernel: registers, bytes on its stack, bytes of registers that are spilt."""
+    """What a thread of a kernel takes: registers, bytes on its stack, bytes of spilt registers."""
 
     registers: int
     stack: int
@@ -211,7 +210,7 @@ class Statistics:
 
 @contextmanager
 def of_capability(capability: tuple[int, int]) -> Iterator[None]:
-    """Inside, a device of that kind is there for functions that kernels call, which ask for it when they are compiled."""
+    """Inside, the functions that kernels call are compiled as if the current device had this capability."""
     dispatcher: Any = importlib.import_module("numba.cuda.dispatcher")
     before = dispatcher.get_current_device
     dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=capability)

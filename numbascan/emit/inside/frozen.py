@@ -1,13 +1,17 @@
-"""Functions that users compiled with Numba, as they read now: copies that nobody else changes.
+"""Frozen copies of functions that users compiled with Numba: nobody else changes what a copy reads.
 
 Numba reads globals when it compiles, whenever that is. A copy reads values of its own instead: numbers and arrays as they were when it
 was made, copies of the Numba functions that it calls, modules with the attributes that it names. So `told`, a text of all that it reads,
 is right whenever it is compiled. Importing this imports Numba.
 
-Told is the code, and what it reads where that is: a number, text, a NumPy dtype, scalar or array, a tuple of these; a type or a
-function of NumPy, Numba, `math`, `cmath`, `operator` or Python itself; another function of Numba; a module. Anything else (a class, a C
-function, a function of Python that an extension of Numba stands for) may hold what no text tells: the function is `alone`, its machine code
-for this process.
+The text tells the code, and each value that it reads if that is one of these:
+
+- a number, text, a NumPy dtype, scalar or array, a tuple of these;
+- a type or a function of NumPy, Numba, `math`, `cmath`, `operator` or Python itself;
+- another function of Numba, or a module.
+
+Any other value (a class, a C function, a function of Python that an extension of Numba replaces) may hold what no text tells. Then the
+function is `alone`, and its machine code is for this process only.
 """
 
 from __future__ import annotations
@@ -27,10 +31,10 @@ import numba
 import numpy as np
 
 LIBRARIES = ("builtins", "cmath", "math", "numba", "numpy", "operator")
-"""Of these a name tells what is meant: their versions stand in every key."""
+"""Modules whose functions and types are told by name alone: their versions stand in every key."""
 
 _NUMBERS = (bool, int, float, complex, str, bytes, NoneType, type(...))
-_OF_NUMBA: Any = numba.njit(lambda: None)  # with the class and the pipeline of every such function
+_OF_NUMBA: Any = numba.njit(lambda: None)  # a sample: it has the class and the pipeline of every such function
 _THIS_PROCESS = f"{os.getpid()} {os.urandom(16).hex()}"
 
 
@@ -39,7 +43,7 @@ class Draws(TypeError):
 
 
 def is_of_numba(function: Any) -> bool:
-    """Is it what `numba.njit` makes?"""
+    """True for what `numba.njit` makes."""
     return isinstance(function, type(_OF_NUMBA))
 
 
@@ -47,8 +51,8 @@ def is_of_numba(function: Any) -> bool:
 class Frozen:
     """A function and all that it reads. `reads` has globals, `cells` what closures hold; Numba functions among them are Frozen, too.
 
-    options: what Numba was told. signatures: where it was told types, these. is_alone: may it read what no
-    text tells? is_recursive: does it, or one that it calls, call itself? n_bytes: of all arrays that they read.
+    options: those given to Numba. signatures: the types given to Numba, if any. is_alone: True if it may read what no text tells.
+    is_recursive: True if it, or one that it calls, calls itself. n_bytes: the size of all arrays that they read.
     """
 
     python: FunctionType
@@ -70,7 +74,7 @@ class Frozen:
 
     @property
     def handles_errors(self) -> bool:
-        """Does its own code raise, assert, or try?"""
+        """True if its own code raises, asserts or tries."""
         codes = list(_codes(self.python.__code__))
         return any(code.co_exceptiontable or any(one.opname == "RAISE_VARARGS" for one in dis.get_instructions(code)) for code in codes)
 
@@ -80,7 +84,10 @@ class Frozen:
         known: dict[int, Any] | None = None,
         instead: Callable[[Any], Any] = lambda value: value,
     ) -> Any:
-        """What `make` gives for a function that reads what such functions were made of. instead: what it reads in place of a value."""
+        """The result of `make` for a copy of the function, in which the Numba functions that it reads are results of `make`, too.
+
+        instead: gives the replacement of a value that it reads.
+        """
         known = {} if known is None else known
         if id(self) in known:
             return known[id(self)]
@@ -126,7 +133,7 @@ def frozen(function: Any) -> Frozen:
 
 @cache
 def _extensions() -> tuple[str, ...]:
-    """The packages that teach Numba functions."""
+    """The installed packages that extend Numba, with their versions."""
     return tuple(sorted(f"{one.value} {one.dist.version if one.dist else ''}" for one in entry_points(group="numba_extensions")))
 
 
@@ -173,7 +180,7 @@ class _Freezing:
             return self._alone(None)
 
     def value(self, value: Any, attributes: frozenset[str]) -> Any:
-        """A value that code reads, copied where it may change; told, or else alone."""
+        """A value that code reads, copied if it may change. Adds it to `told`, or marks the function as alone."""
         if is_of_numba(value):
             return self.function(value)
         if isinstance(value, ModuleType):
@@ -246,7 +253,7 @@ def _names_in(code: CodeType) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def _told_code(code: CodeType) -> str:
-    """Code as a text; its lines count, since errors tell them."""
+    """Code as a text, with its line numbers, which errors show."""
     constants = [_told_code(one) if isinstance(one, CodeType) else f"{type(one)} {_in_order(one)!r}" for one in code.co_consts]
     shape = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags, code.co_freevars, code.co_cellvars)
     lines = code.co_firstlineno, code.co_linetable, code.co_exceptiontable
@@ -254,5 +261,5 @@ def _told_code(code: CodeType) -> str:
 
 
 def _in_order(constant: Any) -> Any:
-    """A constant that is written the same in every process: of a set the order of text is not."""
+    """A constant whose repr is the same in every process: the order of texts in a set is not."""
     return sorted(constant, key=repr) if isinstance(constant, frozenset) else constant

@@ -1,7 +1,7 @@
-"""Functions that Python never calls become machine code as parts of the functions that call them, and not by themselves, too.
+"""Functions that Python never calls become machine code only as parts of the functions that call them.
 
-Numba optimises and translates every function when it is compiled, and its copy in each function that calls it once more. Of the Hessian of
-a Kalman filter, whose lanes are a function of 1,640 lines, that was 29 % of a first call.
+Numba optimises and translates every function by itself, and its copy in each caller once more. That was 29 % of the first call of a Kalman
+filter's Hessian, whose lanes are a function of 1,640 lines.
 
 Such a function has no entry for Python (`no_cpython_wrapper`). Nothing may ask for its address but code that is linked with it.
 """
@@ -15,12 +15,12 @@ from typing import Any
 from . import one_pipeline
 from .shortcuts import INNER_FUNCTIONS as NUMBA
 
-_ENVIRONMENT = "_ZN08NumbaEnv"  # how the names of variables begin that hold the environments of functions
-_parts: weakref.WeakSet[Any] = weakref.WeakSet()  # libraries that are no machine code by themselves
+_ENVIRONMENT = "_ZN08NumbaEnv"  # prefix of the variables that hold functions' environments
+_parts: weakref.WeakSet[Any] = weakref.WeakSet()  # libraries that do not become machine code by themselves
 
 
 def replace(stack: ExitStack) -> None:
-    """Has Numba do so until the stack is closed."""
+    """Has Numba compile in this way until the stack is closed."""
     if not NUMBA.is_taken():
         return
     optimise, finalise, executable = NUMBA._optimize_final_module, NUMBA._finalize_final_module, NUMBA.get_executable
@@ -41,7 +41,7 @@ def replace(stack: ExitStack) -> None:
         is_new = not library._finalized  # else it comes from Numba's cache, as machine code
         if is_new and not _is_defined(library._final_module, fndesc.llvm_cpython_wrapper_name):
             _parts.add(library)
-            return {}.popitem  # an object of its own, of the class that is asked for; a call of it fails
+            return {}.popitem  # a new object of the class that Numba wants; a call of it fails
         function = executable(self, library, fndesc, env)
         for variable in library._final_module.global_variables:
             if variable.name.startswith(_ENVIRONMENT) and (other := NUMBA.lookup_environment(variable.name)) is not None:
@@ -60,6 +60,6 @@ def _is_defined(module: Any, name: str) -> bool:
 
 
 def _set(codegen: Any, name: str, environment: Any) -> None:
-    """Lets code find the environment of a part, unless the optimiser found that nothing reads it."""
+    """Sets the variable of a part's environment, unless the optimiser has removed it."""
     if codegen._engine.get_global_value_address(name):
         codegen.set_env(name, environment)

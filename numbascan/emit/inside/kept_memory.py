@@ -1,16 +1,16 @@
-"""Memory of arrays that is kept for the next ones: its pages need not be taken from the system again.
+"""Memory of arrays, kept for the next ones so that its pages need not be taken from the system again.
 
-What a loop takes for its traces and work rows it gives back at the end of a call, and takes again in the next. The C library gives blocks
-of more than 128 KB back to the system, and each page of 4 KB that is written for the first time costs 0.25 to 2 µs: half of the time of a
-gradient of a recurrent network. So a block that nobody holds any more waits here, in one of SLOTS places, for an array of the same size
-class.
+A loop takes memory for traces and work rows in each call and gives it back at the end. The C library gives blocks of more than 128 KB back
+to the system, and the first write to each page of 4 KB costs 0.25 to 2 µs: half of the time of a recurrent network's gradient. So a block
+that nobody holds any more waits here, in one of SLOTS places, for an array of the same size class.
 
 Code that is compiled once in a process (`_TEXT`) does this for all kernels, without a lock: a place is taken and filled by exchanging its
 pointer in one atomic step, so whoever gets a block is its only owner. Sizes beside the places are hints; the size that counts stands in
 front of the block. Blocks come from Python's allocator, so `tracemalloc` sees them.
 
-At most LIMIT bytes wait: beyond that, the places lose their blocks in turn. A larger block does not wait.
-All that waits goes where the system has no memory left.
+- At most LIMIT bytes wait: beyond that, places are emptied in turn.
+- A block larger than LIMIT does not wait.
+- If the system has no memory left, all waiting blocks are given back.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _HEADER, _LINE = 16, 64  # bytes before the elements: the block as it was taken,
 
 
 def limit() -> int:
-    """The bytes that may wait: $NUMBASCAN_KEPT_MEMORY, a number or a text such as "500MB"; 128 MB if it is not set or not read."""
+    """The bytes that may wait: $NUMBASCAN_KEPT_MEMORY, a number or a text such as "500MB"; 128 MB if it is not set or cannot be read."""
     return min(bytes_from_environment(VARIABLE, DEFAULT, "Up to 128 MB are kept"), 2**62)
 
 
 @cache
 def addresses() -> dict[str, int]:
-    """Where kernels find the two functions, by name; none on Windows, where LLVM does not find Python's. LLVM knows them from now on."""
+    """The addresses of the two functions, by name; LLVM knows them from now on. None on Windows, where LLVM does not find Python's."""
     if sys.platform == "win32":
         return {}
     return process_code.addresses(_TEXT.replace("LIMIT", str(limit())), (TAKE, GIVE))
@@ -77,7 +77,7 @@ define private void @free(ptr %data) {{
   ret void
 }}
 
-; The block that waits in a place, which is empty then; null where there was none.
+; Empties a place: the block that waited there, or null.
 define private ptr @leave(i64 %i) {{
   %place = getelementptr ptr, ptr @blocks, i64 %i
   %data = atomicrmw xchg ptr %place, ptr null acq_rel
@@ -124,7 +124,7 @@ none:
   ret ptr null
 }}
 
-; Gives the block back to the system that waits in the place whose turn it is. The place, which is empty then.
+; Gives the block in the place whose turn it is back to the system. Returns that place, now empty.
 define private i64 @drop() {{
   %count = atomicrmw add ptr @oldest, i64 1 monotonic
   %i = urem i64 %count, {SLOTS}
@@ -138,7 +138,7 @@ end:
   ret i64 %i
 }}
 
-; Memory for so many bytes, at a multiple of {_LINE}; null where there is none.
+; Memory for %size bytes, at a multiple of {_LINE}; null if there is none left.
 define ptr @{TAKE}(i64 %size) {{
   %class = call i64 @class(i64 %size)
   %kept = call ptr @find(i64 %class)
@@ -176,7 +176,7 @@ write:
   ret ptr %data
 }}
 
-; Puts a block into a place. False where there is one already.
+; Puts a block into a place. False if the place has one already.
 define private i1 @put(ptr %data, i64 %size, i64 %i) {{
   %place = getelementptr ptr, ptr @blocks, i64 %i
   %there = load atomic ptr, ptr %place monotonic, align 8

@@ -1,7 +1,7 @@
 """LAPACK from compiled code, in place on arrays in Fortran order, without a check for NaN. Importing this imports Numba.
 
 Numba's own `np.linalg` refuses NaN and infinity, which NumPy lets through; so its bindings of LAPACK are called one level lower. Where
-they are not there, compiled code calls the functions below as they stand, by SciPy's bindings.
+they are missing, compiled code calls the functions below through Python, which use SciPy's bindings.
 
 Each gives LAPACK's `info`: 0 where all went well. An array in C order is, to Fortran, its transpose. Arrays are arguments here, so the
 caller keeps them alive while LAPACK sees only their addresses.
@@ -22,7 +22,7 @@ PIVOT = np.dtype(np.int32 if not LAPACK.is_taken() else LAPACK.F_INT_nptype)
 
 
 def _by_scipy(name: str, a: Any, *operands: Any, **options: Any) -> Any:
-    """What SciPy's binding gives for the matrix that Fortran sees; names of complex functions where they are others."""
+    """The results of SciPy's binding for the matrix that Fortran sees, under its complex name where that is another one."""
     from scipy.linalg.lapack import get_lapack_funcs
 
     is_complex = np.iscomplexobj(a)
@@ -41,7 +41,7 @@ def _through_python(place: int, operands: Any) -> Any:
 
 
 def _bound(binding: str, native: Callable[..., Callable[..., int]]) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Decorator: what compiled code calls in the place of a function is Numba's `binding`.
+    """Decorator: compiled code calls Numba's `binding` in place of the function.
 
     `native` makes that call from the binding and the letter of the first argument's dtype.
     """
@@ -82,7 +82,7 @@ def getrf(a: Any, pivots: Any) -> int:
 
 @_bound("numba_ez_xxgetri", lambda call, kind: lambda a, pivots: call(kind, len(a), a.ctypes, len(a), pivots.ctypes))
 def getri(a: Any, pivots: Any) -> int:
-    """The inverse, from what getrf made."""
+    """The inverse, in place of getrf's factors."""
     inverse, info = _by_scipy("getri", a, pivots - 1)
     a[:] = inverse.T
     return int(info)
@@ -135,7 +135,10 @@ def orgqr(a: Any, tau: Any, n_rows: int, n_columns: int) -> int:
     ),
 )
 def gesdd(a: Any, s: Any, u: Any, vh: Any, job: int) -> int:
-    """Singular values, descending; with job ord("A") or ord("S") all or as many singular vectors. a is lost. info > 0: no convergence."""
+    """Singular values, descending, and singular vectors: all with job ord("A"), one for each value with ord("S"), none with ord("N").
+
+    a is lost. info > 0: no convergence.
+    """
     left, s[:], right, info = _by_scipy("gesdd", a, compute_uv=job != ord("N"), full_matrices=job == ord("A"))
     if job != ord("N"):
         u[:], vh[:] = left.T, right.T
@@ -151,7 +154,7 @@ def gesdd(a: Any, s: Any, u: Any, vh: Any, job: int) -> int:
     ),
 )
 def rgeev(a: Any, real: Any, imag: Any, vectors: Any, job: int) -> int:
-    """Eigenvalues of a real matrix; with job ord("V") eigenvectors, of a pair real and imaginary part. info > 0: no convergence."""
+    """Eigenvalues of a real matrix; with job ord("V") eigenvectors, of pairs real and imaginary part. info > 0: no convergence."""
     real[:], imag[:], _, right, info = _by_scipy("geev", a, compute_vl=False, compute_vr=job == ord("V"))
     if job == ord("V"):
         vectors[:] = right.T

@@ -1,15 +1,15 @@
-"""Loops that run for long look up now and then: for signals such as Ctrl-C, and to tell how far they are.
+"""Long loops poll Python now and then (a look): for signals such as Ctrl-C, and to report their progress.
 
 Python notes a signal at once, and calls its handler when the main thread is back in Python. So a loop goes there itself, every 0.4
-seconds: it takes Python's lock, has the handlers called, and goes on unless one of them raises, which is kept for whoever called the loop.
+seconds: it takes Python's lock, has the handlers called, and goes on unless one of them raises. That error is kept for the loop's caller.
 
-Code that is compiled once in a process (`_TEXT`) does this for all kernels. Steps are counted before the clock is read, about every 50 µs,
-however long they take: how many there are to be is corrected each time. To read the clock takes 25 to 70 ns.
+Code that is compiled once in a process (`_TEXT`) does this for all kernels. It counts steps, and reads the clock about every 50 µs: the
+number of steps between two readings is corrected at each. A reading takes 25 to 70 ns.
 
     watch of a call:  stopped, time of its next look in Python        site of a loop:  steps between two readings, time of the last one
 
-Threads that Python does not know (those of lanes, or of Numba) never wait for its lock: they see that their call was stopped. Python's
-other threads look once, and again only where they show progress or ask whether to go on: no handler is ever called in them.
+Threads that Python does not know (those of lanes, or of Numba) never wait for its lock: they only see that their call was stopped.
+Python's other threads look once, and again only if they show progress or ask whether to go on: no handler is ever called in them.
 Not handled: Windows, where a loop ends first.
 """
 
@@ -33,17 +33,20 @@ _causes: dict[int, BaseException] = {}  # by thread: what has stopped its loop
 
 
 def is_stopped() -> bool:
-    """Has a loop of this thread been stopped, and `cause` was not asked for yet?"""
+    """True if a loop of this thread was stopped, and its `cause` was not asked for yet."""
     return threading.get_ident() in _causes
 
 
 def cause() -> BaseException:
-    """What has stopped a loop of this thread: what a handler of signals raised, or who is told or asked."""
+    """The error that stopped a loop of this thread: of a signal handler, or of a callback that shows progress or is asked to go on."""
     return _causes.pop(threading.get_ident(), None) or KeyboardInterrupt()
 
 
 def _look(done: int, passes: int) -> int:
-    """Tells how far a loop is, where anybody wants to know (`passes` is 0 in loops inside others); the ns until its next look."""
+    """Shows the progress of a loop and asks whether to go on, if somebody wants that; the ns until the next look.
+
+    passes: 0 in loops inside others, which show nothing.
+    """
     show, ask = who_is_told(), who_is_asked()
     if ask is not None:
         ask()
@@ -58,7 +61,7 @@ def _note(error: BaseException) -> None:
 
 @cache
 def addresses() -> dict[str, int]:
-    """Where kernels find the functions that they call, by name. LLVM knows them from now on."""
+    """The addresses of the functions that kernels call, by name; LLVM knows them from now on."""
     if not LOOKS_EXIST:
         return {}
     return process_code.addresses(_TEXT, [name for name in (VISIT, JOIN) if name in _TEXT])
@@ -92,7 +95,7 @@ define private i64 @now() {{
   ret i64 %now
 }}
 
-; Reads the clock, corrects the number of steps until the next time, and looks. True: the loop is to end.
+; Reads the clock, corrects the number of steps until the next reading, and looks. True: the loop is to end.
 define i1 @{VISIT}(ptr %watch, ptr %site, i64 %done, i64 %passes) {{
   %now = call i64 @now()
   %place = getelementptr i64, ptr %site, i64 1
@@ -119,7 +122,7 @@ look:
 declare i64 @llvm.umin.i64(i64, i64)
 declare i64 @llvm.umax.i64(i64, i64)
 
-; Goes to Python if it is time to, in a thread that Python knows. True: the loop is to end.
+; Calls Python when that is due, in a thread that Python knows. True: the loop is to end.
 define private i1 @look(ptr %watch, i64 %now, i64 %done, i64 %passes) {{
   %place = getelementptr i64, ptr %watch, i64 1
   %due = load atomic i64, ptr %place monotonic, align 8

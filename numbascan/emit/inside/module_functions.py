@@ -1,6 +1,6 @@
-"""Functions that a compiled module holds once, however often its code calls them: the text of LLVM is what a first call waits for.
+"""Functions that a compiled module holds once, however often its code calls them: the less text for LLVM, the shorter a first call.
 
-They return a code of what is wrong, 0 for nothing, and whoever calls them raises its error.
+Those that can fail return the code of an error, 0 for none, and their caller raises it.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ CODE = ir.IntType(32)
 
 
 def called(builder: Any, name: str, returned: Any, args: Sequence[Any], write: Callable[[Any], None], is_one: bool = False) -> Any:
-    """What a function of the module gives. `write` gets a builder, and writes the function where the module does not hold it yet.
+    """The result of a call of the module's function `name`. `write` gets a builder, and writes that function if the module lacks it.
 
-    is_one: it is the same in all modules of that name, and stays one where they are linked.
+    is_one: all modules hold the same function under this name, and linking them keeps one.
     """
     function = builder.module.globals.get(name)
     if function is None:

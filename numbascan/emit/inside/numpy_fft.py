@@ -23,10 +23,13 @@ _loop = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
 
 @cache
 def addresses() -> dict[str, int]:
-    """By symbol the loop of a transform: `void loop(char **arrays, intp *dimensions, intp *steps, bool *is_forward)`.
+    """The loops of transforms, by symbol: `void loop(char **arrays, intp *dimensions, intp *steps, bool *is_forward)`.
 
-    Arrays: the row, a factor, the result. Dimensions: the number of rows, their length, that of the results. Steps, in bytes: from row to
-    row, of the three arrays; from element to element, of rows and results. LLVM knows the symbols from now on.
+    LLVM knows the symbols from now on.
+
+    - arrays: the row, a factor, the result.
+    - dimensions: the number of rows, the length of a row, the length of a result.
+    - steps, in bytes: from row to row in each of the three arrays, then from element to element in rows and in results.
     """
     if _SIZE_OF_POINTER != 8 or not NUMPY_FFT.is_taken():
         return {}
@@ -45,7 +48,7 @@ def addresses() -> dict[str, int]:
 
 
 def of_complex(result: Any, values: Any, inverse: bool) -> None:
-    """The transform without a factor, in Python."""
+    """The unnormalised transform, in Python."""
     result[:] = np.fft.ifft(values, norm="forward") if inverse else np.fft.fft(values)
 
 
@@ -55,7 +58,7 @@ def of_real(result: Any, values: Any) -> None:
 
 
 def to_real(result: Any, values: Any) -> None:
-    """The inverse transform of a first half, without a factor, in Python."""
+    """The unnormalised inverse transform of a first half, in Python."""
     result[:] = np.fft.irfft(values, len(result), norm="forward")
 
 
@@ -69,7 +72,7 @@ def _functions(ufunc: Any) -> list[int] | None:
 
 
 def _transforms(name: str, address: int, dtype: np.dtype[Any]) -> bool:
-    """Is it what it is taken for?"""
+    """True if the loop at this address computes the transform of this name."""
     n, kind = 5 if name.endswith("odd") else 6, np.result_type(dtype, "complex64")
     row = np.cos(np.arange(1.0, 7.0) ** 2)[:n].astype(dtype)
     of_name: dict[str, list[tuple[Any, Any, bool]]] = {

@@ -26,7 +26,7 @@ _sort = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_ssize_t, ctypes
 
 @cache
 def addresses() -> dict[str, int]:
-    """By symbol the sort of a contiguous row in place: `int sort(void *row, npy_intp length, void *)`. LLVM knows them from now on."""
+    """The sorts of a contiguous row in place, by symbol: `int sort(void *row, npy_intp length, void *)`. LLVM knows them from now on."""
     if not NUMPY_SORTS.is_taken():
         return {}
     table = _pointer(NUMPY_SORTS._ARRAY_API)
@@ -53,6 +53,6 @@ def _at(table: int, place: int) -> int:
 
 
 def _sorts(address: int, dtype: np.dtype[np.generic]) -> bool:
-    """Is it what it is taken for?"""
+    """True if the function at this address sorts."""
     row = np.array([3, 1, 0, 2], dtype)
     return bool(address) and _sort(address)(row.ctypes.data, len(row), None) == 0 and row.tolist() == sorted(row.tolist())

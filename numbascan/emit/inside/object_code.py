@@ -4,8 +4,10 @@ What Numba makes of a kernel is a function of Python's C interface. It calls Pyt
 memory, errors), whose extension modules load without the rest of Numba. LLVM links these: 5 ms, where Numba takes 0.4 s to start and to
 load its own cache. An error that a kernel raises is put together by Numba, which is imported then.
 
-Not handled, and left to Numba: object files other than ELF, symbols found nowhere (LLVM ends the process for want of one, so all are looked
-up first).
+Not handled, and left to Numba:
+
+- object files other than ELF;
+- symbols that are not found: all are looked up first, since LLVM ends the process if one is missing.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ _ELF_64_LITTLE = b"\x7fELF\x02\x01"
 _SYMBOL_TABLE = 2  # the type of an ELF section
 _CHECKSUM = hashlib.sha256().digest_size
 _VARARGS_AND_KEYWORDS = 3  # METH_VARARGS | METH_KEYWORDS
-_linked: list[Any] = []  # what machine code needs as long as the process lives
+_linked: list[Any] = []  # objects that machine code needs as long as the process lives
 
 
 class Entry(NamedTuple):
@@ -53,8 +55,8 @@ class Damaged(Exception):
 def import_numba() -> None:
     """Imports Numba as a whole. To be called before a part of it is imported.
 
-    Another thread may import Numba at the same time: it would wait for the part, and the part for it, and Python would go on with what is
-    unfinished.
+    Another thread may import Numba at the same time: it would wait for the part, and the part for it. Python ends such a deadlock by going
+    on with unfinished modules.
     """
     importlib.import_module("numba")
 
@@ -68,7 +70,7 @@ def file_of(path: Path) -> Path:
 
 
 def entry_of(dispatcher: Any) -> Entry | None:
-    """What is to be stored of a function that Numba has just compiled; None where it cannot be loaded without Numba."""
+    """The entry for a function that Numba has just compiled; None if it cannot be loaded without Numba."""
     if not hasattr(dispatcher, "overloads") or not OBJECT_CODE.is_taken():  # NUMBA_DISABLE_JIT=1 leaves a function of Python
         return None
     (compiled,) = dispatcher.overloads.values()
@@ -81,7 +83,7 @@ def entry_of(dispatcher: Any) -> Entry | None:
         if code is None or not known or compiled.reload_init or library.has_dynamic_globals or not code.startswith(_ELF_64_LITTLE):
             return None
         return Entry(bytes(code), compiled.fndesc.llvm_cpython_wrapper_name, constants)
-    except AttributeError:  # of another shape
+    except AttributeError:  # this Numba is built otherwise
         return None
 
 
@@ -158,7 +160,7 @@ def _target() -> Any:
 
 
 def undefined_symbols(code: bytes) -> Iterator[str]:
-    """The names that an ELF object file wants from outside."""
+    """The undefined symbols of an ELF object file."""
     (start,) = struct.unpack_from("<Q", code, 40)
     size, count = struct.unpack_from("<HH", code, 58)
     sections = [struct.unpack_from("<IIQQQQIIQQ", code, start + k * size) for k in range(count)]
@@ -204,9 +206,9 @@ def _numba_symbols() -> dict[str, int]:
 
 
 def _after_import(unpickle: int) -> int | None:
-    """The C function that puts errors together, called after Numba is imported: it imports a part of Numba.
+    """Numba's C function that puts errors together, with an import of Numba before it: it imports a part of Numba.
 
-    Not for Ctrl-C, which would wait for it: that error is a pickle like any other.
+    Ctrl-C does not wait for that import: its error is read as any pickle.
     """
     function = _Unpickle(unpickle)
 
@@ -240,11 +242,11 @@ def _extension(name: str) -> ModuleType:
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
-        sys.modules.pop(name, None)  # where Python has put it, though the package around it is not there
+        sys.modules.pop(name, None)  # Python has put it there, though the package around it is not imported
         return module
 
 
 def _module_lock(name: str) -> Any:
-    """The lock that Python holds while it imports `name`: another thread may import Numba just now, and must not lose what it has made."""
+    """The lock that Python holds while it imports `name`: another thread may import Numba just now, and must not lose its modules."""
     bootstrap: Any = importlib._bootstrap
     return bootstrap._ModuleLockManager(name)

@@ -1,8 +1,8 @@
 """Lowered functions go through LLVM's optimiser once.
 
-Numba sends every function through it by itself, then all of them together, twice, with its counts of references pruned in between. Lowered
-code counts few, in places that are known (`lowered/code.py`), and is small from the start. Of eighteen workloads first calls took 0.89 of
-the time, and runs 0.98.
+Numba optimises every function by itself, then all of them together, twice, and prunes reference counts in between. Lowered code has few
+of these, at known places (`lowered/code.py`), and is small from the start. Over eighteen workloads, first calls took 0.89 of the time, and
+runs 0.98.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _lowered: weakref.WeakSet[Any] = weakref.WeakSet()  # libraries
 
 
 def note_lowered(context: Any) -> None:
-    """Notes that the function which is compiled now is lowered."""
+    """Marks the function that is being compiled as lowered."""
     if NUMBA.is_taken():
         _lowered.add(context.active_code_library)
 
 
 def optimise(library: Any, otherwise: Callable[[Any], None]) -> None:
-    """Optimises a library: one that is lowered in one turn, others as Numba does."""
+    """Optimises a library: in one turn if it is lowered, else as Numba does."""
     if library in _lowered:
         passes, builder = NUMBA._module_pass_manager(library._codegen)
         passes.run(library._final_module, builder)
@@ -33,7 +33,7 @@ def optimise(library: Any, otherwise: Callable[[Any], None]) -> None:
 
 
 def replace(stack: ExitStack) -> None:
-    """Has Numba do so until the stack is closed."""
+    """Has Numba optimise in this way until the stack is closed."""
     if not NUMBA.is_taken():
         return
     functions, final_module = NUMBA._optimize_functions, NUMBA._optimize_final_module

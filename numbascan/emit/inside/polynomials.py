@@ -19,7 +19,7 @@ from llvmlite import ir
 
 @dataclass(frozen=True)
 class _Format:
-    """A format of numbers. ln2: its parts, the first with so few digits that k times it is exact."""
+    """A format of numbers. ln2: ln(2) in two parts, the first with few digits, so that its product with k is exact."""
 
     bits: int
     digits: int  # of the mantissa that are stored
@@ -35,7 +35,7 @@ class _Format:
 
     @property
     def to_integer(self) -> float:
-        """What a number is added to, so that its integer part stands in the last digits."""
+        """The constant that puts the nearest integer of a number into the last digits, when it is added."""
         return 1.5 * 2.0**self.digits
 
     @property
@@ -80,7 +80,7 @@ class _Arithmetic:
         return builder.bitcast(shifted, self.type)
 
     def split(self, y: Any) -> tuple[Any, Any]:
-        """k and expm1(r)."""
+        """k and expm1(r) for y = k ln 2 + r."""
         form, builder = self.format, self.builder
         shifted = self.fused(y, self.number(_LOG2_E), self.number(form.to_integer))
         whole = builder.fsub(shifted, self.number(form.to_integer))
@@ -92,7 +92,7 @@ class _Arithmetic:
         return k, self.fused(builder.fmul(r, r), rest, r)
 
     def _sum(self, factors: Sequence[float], r: Any) -> Any:
-        """The polynomial with these factors, by pairs (Estrin): four sums wait for one another, not twelve."""
+        """The polynomial with these coefficients, in pairs (Estrin): a chain of four sums instead of twelve."""
         powers, terms = r, [self.number(factor) for factor in factors]
         while len(terms) > 1:
             pairs = [self.fused(terms[k + 1], powers, terms[k]) for k in range(0, len(terms) - 1, 2)]

@@ -1,4 +1,4 @@
-"""Code in LLVM's text that is compiled once in a process, for all kernels."""
+"""Compiles a text of LLVM's, once in a process, into functions for all kernels."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def addresses(text: str, names: Sequence[str]) -> dict[str, int]:
-    """Where functions of a text are, by name. LLVM knows them from now on, and the code stays as long as the process lives."""
+    """The addresses of a text's functions, by name. LLVM knows them from now on, and the code stays as long as the process lives."""
     from llvmlite import binding
 
     binding.initialize_native_target()
@@ -15,7 +15,7 @@ def addresses(text: str, names: Sequence[str]) -> dict[str, int]:
     engine = binding.create_mcjit_compiler(binding.parse_assembly(text), machine)
     engine.finalize_object()
     places = {name: engine.get_function_address(name) for name in names}
-    engine.detach()  # what kernels have made, such as arrays, may call the code when Python has ended
+    engine.detach()  # objects that kernels have made, such as arrays, may call the code when Python has ended
     for name, address in places.items():
         binding.add_symbol(name, address)
     return places

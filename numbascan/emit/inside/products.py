@@ -1,8 +1,8 @@
 """`np.dot(a, b, out)` and `np.dot(x, y)` as single calls of BLAS. Importing this imports Numba.
 
-Numba compiles its own `np.dot` anew for each pair of types, checks of lengths included: 0.15 s for each. Here a call in a kernel is one
-call of a small function, which a module holds once per dtype. It calls BLAS as Numba's does: the same routines with the same arguments, so
-that results have the same bits. The errors are the same, but for the words that name the kind of product.
+Numba compiles its own `np.dot` anew for each pair of types, checks of lengths included: 0.15 s for each. Here a product in a kernel is a
+call of a small function, which a module holds once per dtype. It calls the same routines of BLAS with the same arguments as Numba's, so
+results have the same bits. The errors are the same, but for the words that name the kind of product.
 
 Not handled, and left to Numba: keywords, arrays that are not contiguous, `np.dot(a, b)` of matrices, operands of two dtypes.
 """
@@ -26,7 +26,7 @@ from .shortcuts import NP_DOT, STACK
 _NUMBER, _BYTE = ir.IntType(64), ir.IntType(8)
 _POINTER = _BYTE.as_pointer()
 _LARGEST = 2**31 - 1  # a C int, as which BLAS takes a length
-_WRONG, _TOO_LARGE, _ABSENT = 1, 2, 3  # what the functions below return where they have no result
+_WRONG, _TOO_LARGE, _ABSENT = 1, 2, 3  # codes of the errors below
 _ERRORS = (
     (ValueError, "incompatible array sizes for np.dot"),
     (OverflowError, "array size too large to fit in C int"),
@@ -37,7 +37,7 @@ _Arguments = list[Any]
 
 
 def replace_np_dot(stack: ExitStack, typing_context: Any) -> None:
-    """Has Numba take products this way until the stack is closed."""
+    """Replaces Numba's `np.dot` until the stack is closed."""
     if STACK.is_taken() and NP_DOT.is_taken():
         stack.enter_context(replaced(typing_context, np.dot, _template()))
 
@@ -86,14 +86,14 @@ def _into(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 
 
 def _operands(context: Any, builder: Any, arrays: Any, values: Any) -> list[_Arguments]:
-    """Of each array the address and the lengths."""
+    """The address and the lengths of each array."""
     NP_DOT.ensure_blas()
     views = [STACK.make_array(one)(context, builder, value) for one, value in zip(arrays, values, strict=True)]
     return [[builder.bitcast(view.data, _POINTER), *NP_DOT.unpack_tuple(builder, view.shape)] for view in views]
 
 
 def _call(context: Any, builder: Any, dtype: Any, body: Callable[[Any, Any, Any], None], args: _Arguments) -> None:
-    """Calls the function that `body` writes, which the module holds once per dtype; raises what it says."""
+    """Calls the function that `body` writes, which the module holds once per dtype; raises the error of its code."""
     code = called(builder, f"numbascan{body.__name__}_{dtype}", CODE, args, lambda inside: body(context, inside, dtype))
     raise_where(context, builder, code, _ERRORS)
 
@@ -141,7 +141,7 @@ def _by_gemv(builder: Any, context: Any, dtype: Any, matrix: tuple[Any, ...], x:
 
 
 def _check(builder: Any, equal: list[tuple[Any, Any]], lengths: list[Any]) -> None:
-    """Returns at once where lengths differ, or are more than BLAS takes."""
+    """Writes early returns for lengths that differ, or exceed what BLAS takes."""
     for one, other in equal:
         with NP_DOT.if_unlikely(builder, builder.icmp_signed("!=", one, other)):
             builder.ret(CODE(_WRONG))
@@ -151,7 +151,7 @@ def _check(builder: Any, equal: list[tuple[Any, Any]], lengths: list[Any]) -> No
 
 
 def _zeros_where_empty(context: Any, builder: Any, dtype: Any, out: Any, outer: list[Any], summed: list[Any]) -> None:
-    """Returns where there is nothing to be multiplied: BLAS takes no length of 0. Sums of nothing are 0."""
+    """Writes an early return for empty operands, with zeros as the result: BLAS takes no length of 0."""
     size = _NUMBER(context.get_abi_sizeof(context.get_data_type(dtype)))
     is_empty = ir.IntType(1)(False)
     for length in outer:
@@ -164,7 +164,7 @@ def _zeros_where_empty(context: Any, builder: Any, dtype: Any, out: Any, outer: 
 
 
 def _factors(context: Any, builder: Any, dtype: Any) -> tuple[Any, Any]:
-    """The addresses of 1 and 0: of the product, and of what stood in the result."""
+    """The addresses of 1 and 0, the factors of the product and of the result's former content."""
     slots = [NP_DOT.make_constant_slot(context, builder, dtype, number) for number in (1.0, 0.0)]
     alpha, beta = (builder.bitcast(slot, _POINTER) for slot in slots)
     return alpha, beta
@@ -175,7 +175,7 @@ def _letter(dtype: Any) -> Any:
 
 
 def _blas(builder: Any, routine: str, args: _Arguments) -> None:
-    """Returns from one of the C functions by which Numba calls BLAS. They give 0, unless BLAS is not there."""
+    """Calls one of Numba's C functions for BLAS and returns its code: 0, unless BLAS is missing."""
     kind = ir.FunctionType(CODE, [one.type for one in args])
     code = builder.call(NP_DOT.get_or_insert_function(builder.module, kind, f"numba_{routine}"), args)
     builder.ret(builder.select(builder.icmp_signed("==", code, CODE(0)), CODE(0), CODE(_ABSENT)))

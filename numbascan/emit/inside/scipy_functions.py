@@ -1,7 +1,7 @@
 """SciPy's machine code of scalar functions in double precision (`scipy.special.cython_special`). Importing this imports Numba.
 
-The linker finds each function by a symbol that the import of its wrapper, in `runtime/special.py`, defines: cached kernels stay valid
-between processes.
+The linker finds each function by a symbol, which `runtime/special.py` defines when it asks for the function: so cached kernels stay
+valid between processes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .shortcuts import SCIPY
 
 
 def _symbol(name: str, arity: int) -> Any:
-    """SciPy's `name`, None where it is not found. Its functions with several dtypes are numbered, which number is double is looked up."""
+    """SciPy's `name` for doubles, None if it is not found. Functions of several dtypes are numbered: the one for doubles is looked up."""
     if vars(config)["DISABLE_JIT"] or not SCIPY.is_taken():  # NUMBA_DISABLE_JIT=1: Python calls no symbol
         return None
     signature = f'"double ({"double, " * arity}int __pyx_skip_dispatch)"'

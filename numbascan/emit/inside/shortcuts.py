@@ -25,8 +25,8 @@ from typing import Any
 TRIED = ((0, 62), (0, 69))  # versions of Numba, the second one not among them
 SHORTCUTS: dict[str, Shortcut] = {}
 
-_public_ways: list[None] = []  # not empty: no shortcut is taken
-_originals: dict[int, Any] = {}  # by the id of what stands in its place now: Numba's own function
+_public_ways: list[None] = []  # if not empty, no shortcut is taken
+_originals: dict[int, Any] = {}  # Numba's own functions, by the id of their present replacements
 
 
 class Shortcut:
@@ -40,11 +40,11 @@ class Shortcut:
         raise AttributeError(f"the shortcut {self.name!r} names no {name!r}, or was never taken")
 
     def is_chosen(self) -> bool:
-        """May it be taken, if its names are there?"""
+        """True if it may be taken, provided that its names are there."""
         return is_tried() and not _public_ways and _is_chosen(self.name, os.environ.get("NUMBASCAN_SHORTCUTS", ""))
 
     def is_taken(self, module: Callable[[str], Any] = importlib.import_module) -> bool:
-        """Is it chosen, and are its names there, in the shape that is known? `module` imports."""
+        """True if it is chosen and its names are there with the known parameters. `module` imports."""
         if not self.is_chosen():
             return False
         try:
@@ -123,7 +123,7 @@ def numba_version() -> str:
 
 
 def is_tried() -> bool:
-    """Is the inside of the installed Numba known?"""
+    """True if the shortcuts were tried with the version of Numba that is installed."""
     numbers = re.match(r"(\d+)\.(\d+)", numba_version())
     return numbers is not None and TRIED[0] <= (int(numbers[1]), int(numbers[2])) < TRIED[1]
 
@@ -237,7 +237,7 @@ NP_DOT = Shortcut(
     "numba.np.linalg:call_xxgemv(context, builder, do_trans, m_type, m_shapes, m_data, v_data, out_data)",
     "numba.np.linalg:call_xxgemm(context, builder, x_type, x_shapes, x_data, y_type, y_shapes, y_data, out_type, out_shapes, out_data)",
 )
-# Lowered functions go through LLVM's optimiser once (`one_pipeline.py`); Numba has three turns.
+# Lowered functions go through LLVM's optimiser once (`one_pipeline.py`); Numba's go three times.
 ONE_PIPELINE = Shortcut(
     "one_pipeline",
     "numba.core.base:BaseContext.active_code_library",
@@ -261,7 +261,7 @@ OPERATOR_TYPES = Shortcut("operator_types", "numba.core.types.functions:BaseFunc
 
 # running ---------------------------------------------------------------------------------------------------------------
 
-# A kernel is called without a second look at its arguments.
+# A kernel is called without a second check of its arguments.
 ENTRY_POINT = Shortcut("entry_point", "numba.core.compiler:CompileResult.entry_point")
 # Arrays lie at multiples of 64 bytes; Numba's own 32 split every second AVX-512 store in two. A row of 1,000 numbers updated in place:
 # 97 ns a pass, 160 where the heap happened to give 32 bytes.

@@ -1,7 +1,7 @@
 """Modules with CUDA kernels for Numba's simulator, where Python runs them.
 
-Numbers written in a kernel are NumPy's, of which nothing raises: Python's 1.0 / 0.0 does. Each thread of the simulator is one of Python, in
-which NumPy warns unless it is told not to.
+Floats written in a kernel become NumPy's, which do not raise: Python's 1.0 / 0.0 does. NumPy's warnings are switched off in each kernel,
+since each thread of the simulator is a new thread of Python.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Passes of a loop in several threads. Importing this imports Numba.
 
-Threads are started for a call and end with it: nothing is left behind that a fork, or another library's threads, could meet. To start
-one takes 20 µs, so that work is shared out where it takes several times that. They take passes from a common counter, some at a time.
+Threads start and end within a call: none is left for a fork, or for another library's threads, to meet. To start one takes 20 µs, so work
+is shared out only if it takes several times that. Threads take chunks of passes from a common counter.
 
 Only on Linux; elsewhere nothing is shared out.
 """
@@ -19,22 +19,23 @@ from . import looks
 from .shortcuts import THREADS as NUMBA
 
 SHARE = 1 << 18  # operations that are worth a thread: 25 µs in the SIMD unit, several times that elsewhere
-TAKES = 8  # how often each thread comes for more passes, at least
-MOST_TAKES = 64  # of much work: when there is none left, the other threads are busy for as long as their last passes take
-LONG = 8 * SHARE  # operations that are worth to come for more often
+TAKES = 8  # chunks of passes for each thread, at least
+MOST_TAKES = 64  # the same for much work: the smaller the chunks, the shorter threads wait for the last ones
+LONG = 8 * SHARE  # operations of a chunk, where that gives more than TAKES chunks
 MOST = 64  # threads
-MASK = 1024  # processors that the system's answer has room for
+MASK = 1024  # processors in the system's mask
 _long, _int, _byte = ir.IntType(64), ir.IntType(32), ir.IntType(8)
 _pointer = _byte.as_pointer()
 
 
 @intrinsic
 def in_threads(typing: Any, part: Any, start: Any, stop: Any, step: Any, work: Any, most: Any, arguments: Any) -> Any:
-    """Calls part(first, last, *arguments) for ranges that make up range(start, stop, step), in as many threads as there are processors.
+    """Calls part(first, last, *arguments) for ranges that make up range(start, stop, step), in no more threads than there are processors.
+
+    Returns True if all calls succeeded. False if the work is too little for threads, and nothing was done; or if a call has failed. Then
+    the caller calls `part` itself, which fails as it would have done without threads.
 
     work: operations in a pass. most: threads at most, 0 for no limit. The first of `arguments` is the watch of the caller (`looks.py`).
-    False where nothing was done, since it is too little for threads, or where a call has failed: then the caller calls `part` itself,
-    which fails as it would have done without threads.
     """
     signature = types.boolean(part, types.int64, types.int64, types.int64, types.int64, types.int64, arguments)
     if not NUMBA.is_taken():
@@ -71,7 +72,7 @@ def _least(builder: ir.IRBuilder, first: Any, *others: Any) -> Any:
 
 
 def _processors(builder: ir.IRBuilder) -> Any:
-    """How many processors this process may use."""
+    """The number of processors that this process may use."""
     mask = NUMBA.alloca_once(builder, ir.ArrayType(_long, MASK // 64))
     builder.store(ir.Constant(mask.type.pointee, None), mask)
     ask = _declared(builder, "sched_getaffinity", _int, [_int, _long, _pointer])
@@ -88,7 +89,7 @@ def _declared(builder: ir.IRBuilder, name: str, returned: Any, operands: Any) ->
 
 
 class _Job:
-    """What threads share: the next pass that nobody has taken, whether a call failed, the last pass, passes to take, and the arguments."""
+    """Memory that threads share: the next free pass, whether a call failed, the end of the range, the passes of a chunk, the arguments."""
 
     NEXT, FAILED, STOP, GRAIN, ARGUMENTS = range(5)
 

@@ -1,10 +1,10 @@
-"""Functions of libm whose vector forms LLVM knows: those of glibc's libmvec, declared so that its vectoriser calls them in loops.
+"""Functions of libm with the vector forms of glibc's libmvec, declared so that LLVM's vectoriser calls these in loops.
 
-`call` is a plain call where nothing is vectorised. `call_in_lanes`, for loops over elements, has the same bits wherever an element stands:
-what is left over when the vectors are full, and vectors of other lengths, go through the same routine.
+`call` is a plain call where nothing is vectorised. `call_in_lanes`, for loops over elements, gives an element the same bits at every
+place: vectors of other lengths, and the elements that do not fill one, go through the same routine.
 
 Which forms there are is known without importing Numba. Measured on x86-64 (docs/accuracy.md); other processors, and systems without the
-library, have none, and there are plain calls.
+library, have no forms, and all calls are plain.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def call(context: Any, builder: ir.IRBuilder, name: str, *args: ir.Value) -> ir.
 
 
 def call_in_lanes(context: Any, builder: ir.IRBuilder, name: str, *args: ir.Value) -> ir.Value:
-    """The same with one routine behind it, for vectors of all lengths and for single numbers."""
+    """The same by one routine, for vectors of all lengths and for single numbers."""
     module, type_ = builder.module, args[0].type
     if name in polynomials.FUNCTIONS and VECTOR_FORMS.is_taken() and has_fma(context):
         return builder.call(_inlined(module, name, type_), args)
@@ -86,7 +86,7 @@ def call_in_lanes(context: Any, builder: ir.IRBuilder, name: str, *args: ir.Valu
     symbol = _symbol(name, type_)
     alone = _of_fewer(module, routine, 1, f"{symbol}_in_lanes")
     alone.attributes.add("noinline")  # the vectoriser looks for calls
-    _keep(module, [alone])  # with all its operands, constant or not, as its vector forms have them
+    _keep(module, [alone])  # kept, so that LLVM leaves it all the operands that its vector forms have, constant or not
     same = {
         lanes: (vector.removesuffix(symbol) + alone.name, _of_fewer(module, routine, lanes, f"{alone.name}_{lanes}"))
         for lanes, (vector, _) in forms.items()
@@ -95,13 +95,13 @@ def call_in_lanes(context: Any, builder: ir.IRBuilder, name: str, *args: ir.Valu
 
 
 def has_fma(context: Any) -> bool:
-    """Can the processor multiply and add with one rounding? x86 before 2013 cannot; all others with 64 bits can."""
+    """True if the processor can multiply and add with one rounding. x86 before 2013 cannot; all others with 64 bits can."""
     processor, features = context.codegen().magic_tuple()[0], context.codegen().magic_tuple()[2]
     return "fma" in _features(features) or not processor.startswith(("x86_64", "i686"))
 
 
 def _inlined(module: ir.Module, name: str, type_: ir.Type) -> ir.Function:
-    """A function that LLVM writes out where it is called, before it looks for vectors."""
+    """A function that LLVM inlines before it looks for vectors."""
     symbol = f"numbascan_{_symbol(name, type_)}"
     if symbol in module.globals:
         return module.globals[symbol]
@@ -114,7 +114,7 @@ def _inlined(module: ir.Module, name: str, type_: ir.Type) -> ir.Function:
 
 
 def _preferred_bytes(context: Any) -> int:
-    """Of the vectors that LLVM makes: for Intel's processors they are no longer than 32, whatever registers there are."""
+    """The bytes of the longest vectors that LLVM makes: 32 for Intel's processors, whatever registers they have."""
     return 64 if context.codegen().magic_tuple()[1].startswith("znver") else 32
 
 
@@ -141,7 +141,7 @@ def _with_forms(module: ir.Module, function: ir.Function, forms: Forms) -> ir.Fu
 
 
 def _vector_forms(context: Any, module: ir.Module, name: str, type_: ir.Type) -> Forms:
-    """By the number of lanes, the vector forms that there are: libmvec's name of each, and the function to call."""
+    """The vector forms that are available, by number of lanes: libmvec's name of each, and the function to call."""
     if not VECTOR_FORMS.is_taken():
         return {}
     named = vector_names(name, 8 if isinstance(type_, ir.DoubleType) else 4, _features(context.codegen().magic_tuple()[2]))
@@ -149,7 +149,7 @@ def _vector_forms(context: Any, module: ir.Module, name: str, type_: ir.Type) ->
 
 
 def _of_fewer(module: ir.Module, routine: ir.Function, lanes: int, name: str) -> ir.Function:
-    """A vector form for fewer lanes, which fill its vectors several times over. For one: of single numbers."""
+    """The routine for fewer lanes, which are repeated to fill its vectors; for one lane, a function of single numbers."""
     vectors = routine.ftype.return_type
     if lanes == vectors.count:
         return routine
@@ -185,7 +185,7 @@ def _features(listed: str) -> frozenset[str]:
 
 
 def _vector_form(module: ir.Module, name: str, vector: str, type_: ir.Type, lanes: int) -> ir.Function:
-    """The function that is called in place of so many scalar calls."""
+    """The function that is called in place of `lanes` scalar calls."""
     arity = ARITY[name]
     vectors = ir.VectorType(type_, lanes)
     plain = module.globals.get(vector) or ir.Function(module, ir.FunctionType(vectors, [vectors] * arity), vector)
@@ -208,7 +208,7 @@ def _within_one(module: ir.Module, vector: ir.Function) -> ir.Function:
 
 
 def _keep(module: ir.Module, functions: Iterable[ir.Function]) -> None:
-    """Lets functions that nothing calls yet live until the vectoriser looks for them."""
+    """Keeps functions that nothing calls yet in the module until the vectoriser looks for them."""
     used = module.globals.get(USED)
     pointers = [] if used is None else used.initializer.constant
     names = {pointer.get_reference() for pointer in pointers}

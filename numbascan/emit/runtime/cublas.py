@@ -1,7 +1,7 @@
-"""Large products of matrices by cuBLAS, called between kernels, on the stream on which they run.
+"""Large matrix products by cuBLAS, called between kernels on their stream.
 
-cuBLAS stores matrices column by column, so a matrix in memory row by row is its own transpose there: the factors change places.
-The same call gives the same bits on one device: sums are never made of what threads happen to bring first.
+cuBLAS stores matrices column by column, so it sees a matrix stored row by row as its transpose: the factors are swapped.
+The same call gives the same bits on one device: no sum depends on which thread finishes first.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from ..inside import cuda_package
 from .gpu_names import LARGE_PRODUCT
 
 TOO_LARGE = 2**24
-"""From so many on, a loop with one thread for an element of the result is no way to compute it."""
+"""Multiplications from which a product needs cuBLAS: a loop with one thread for each element of the result is too slow."""
 INSTALL = "pip install nvidia-cublas (nvidia-cublas-cu12 beside numbascan[cuda12])"
 LETTERS = {"float32": "S", "float64": "D", "complex64": "C", "complex128": "Z"}
-ONE = ""  # a letter for an axis that is not there
-Operand = tuple[Any, tuple[int, ...]]  # an array, and where the first element is in it
+ABSENT = ""  # the letter of an axis that is absent, of length 1
+Operand = tuple[Any, tuple[int, ...]]  # an array, and the index of the operand's first element in it
 
 _lock = threading.Lock()  # held while a handle is in use
 _handles: dict[int, ctypes.c_void_p] = {}  # by device
 
 
 def takes_cublas(size: int) -> bool:
-    """Are there so many multiplications in a product that cuBLAS computes it?
+    """True if a product of `size` multiplications goes to cuBLAS.
 
-    Raises ImportError where it would be needed and is not installed.
+    Raises ImportError where cuBLAS is needed and not installed.
     """
     if size < LARGE_PRODUCT:
         return False
@@ -48,16 +48,17 @@ def takes_cublas(size: int) -> bool:
 def by_cublas(labels: str, lengths: Mapping[str, int], left: Operand, right: Operand, result: Operand) -> bool:
     """Computes a product by cuBLAS, if it is large; False if it did nothing.
 
-    labels: "bik,.kj->bij", what moves along each axis of the arrays: rows i, columns j, sums k, a batch b, or nothing. lengths: of these.
+    labels: the letters of the arrays' axes, such as "bik,.kj->bij": rows i, columns j, summed k, batch b, "." for an axis at a fixed
+    index. lengths: by letter.
     """
     dtypes = {np.dtype(array.dtype).name for array, _ in (left, right, result)}
     if len(dtypes) > 1 or min(lengths.values()) < 1 or not takes_cublas(math.prod(lengths.values())):
         return False
     axes = labels.replace("->", ",").split(",")
     a, b, c = (_Factor.of(operand, letters, lengths) for operand, letters in zip((left, right, result), axes, strict=True))
-    if a.meets(c) or b.meets(c):  # it would read what it has written
+    if a.meets(c) or b.meets(c):  # cuBLAS would read what it has written
         return False
-    return _multiplied(a, b, c, {ONE: 1, **lengths}, *dtypes)
+    return _multiplied(a, b, c, {ABSENT: 1, **lengths}, *dtypes)
 
 
 @cache
@@ -75,7 +76,7 @@ def library() -> Any:
 
 @dataclass(frozen=True)
 class _Factor:
-    """An operand: the address of its first element, how many elements further the next one along each letter is, and its bytes."""
+    """An operand: the address of its first element, and its stride along each letter, in elements."""
 
     address: int
     steps: Mapping[str, int]
@@ -88,21 +89,21 @@ class _Factor:
         address = _address(array) + sum(place * stride for place, stride in zip(start, array.strides, strict=True))
         bytes_apart = {letter: stride for letter, stride in zip(axes, array.strides, strict=True) if letter != "."}
         last = address + sum((lengths[letter] - 1) * stride for letter, stride in bytes_apart.items()) + itemsize
-        return _Factor(address, {ONE: 0, **{letter: stride // itemsize for letter, stride in bytes_apart.items()}}, last)
+        return _Factor(address, {ABSENT: 0, **{letter: stride // itemsize for letter, stride in bytes_apart.items()}}, last)
 
     def meets(self, other: _Factor) -> bool:
-        """May two operands share memory?"""
+        """True if two operands may share memory."""
         return self.address < other.last and other.address < self.last
 
 
 def _multiplied(left: _Factor, right: _Factor, result: _Factor, n: Mapping[str, int], dtype: str) -> bool:
-    """Calls cuBLAS; False where matrices are stored in a way that it does not know."""
-    batch, rows, columns = (letter if letter in n else ONE for letter in "bij")
+    """Calls cuBLAS; False where a matrix is stored in an order that it does not take."""
+    batch, rows, columns = (letter if letter in n else ABSENT for letter in "bij")
     summed = "k"
-    if batch == ONE and ONE in (rows, columns):
-        matrix, vector, along = (left, right, rows) if columns == ONE else (right, left, columns)
+    if batch == ABSENT and ABSENT in (rows, columns):
+        matrix, vector, along = (left, right, rows) if columns == ABSENT else (right, left, columns)
         return _by_vector(matrix, vector, result, along, summed, n, dtype)
-    # side by side in the columns of the result lie its columns, and it is the transpose; or its rows
+    # to cuBLAS a result stored row by row is its transpose, right.T @ left.T; one stored column by column is left @ right
     for first, second, inner, outer in ((right, left, columns, rows), (left, right, rows, columns)):
         to = _stored(result, inner, outer, n)
         a, b = _stored(first, inner, summed, n), _stored(second, summed, outer, n)
@@ -112,7 +113,7 @@ def _multiplied(left: _Factor, right: _Factor, result: _Factor, n: Mapping[str, 
         return False
     sizes = *map(int, a[0:1] + b[0:1]), *map(ctypes.c_int64, (n[inner], n[outer], n[summed]))
     alpha, beta = _number(dtype, 1), _number(dtype, 0)
-    if batch == ONE:
+    if batch == ABSENT:
         steps: list[tuple[Any, ...]] = [(), (), ()]
     else:
         steps = [(ctypes.c_longlong(factor.steps.get(batch, 0)),) for factor in (first, second, result)]
@@ -120,8 +121,8 @@ def _multiplied(left: _Factor, right: _Factor, result: _Factor, n: Mapping[str, 
         (ctypes.c_void_p(factor.address), ctypes.c_int64(stored[1]), *step)
         for factor, stored, step in zip((first, second, result), (a, b, to), steps, strict=True)
     )
-    count = () if batch == ONE else (ctypes.c_int64(n[batch]),)
-    name = "gemm_v2_64" if batch == ONE else "gemmStridedBatched_64"
+    count = () if batch == ABSENT else (ctypes.c_int64(n[batch]),)
+    name = "gemm_v2_64" if batch == ABSENT else "gemmStridedBatched_64"
     _call(f"{LETTERS[dtype]}{name}", *sizes, ctypes.byref(alpha), *x, *y, ctypes.byref(beta), *z, *count)
     return True
 
@@ -144,8 +145,8 @@ def _by_vector(matrix: _Factor, vector: _Factor, result: _Factor, along: str, su
 
 
 def _stored(factor: _Factor, inner: str, outer: str, n: Mapping[str, int]) -> tuple[bool, int] | None:
-    """A matrix with columns along `inner`: is it stored as its transpose, and how far apart are what is stored as columns? None of one
-    that is stored neither way."""
+    """For a matrix with columns along `inner`: whether it is stored as its transpose, and its leading dimension. None if it is stored
+    in neither order."""
     for is_turned, (fast, slow) in enumerate(((inner, outer), (outer, inner))):
         leading = factor.steps[slow] if n[slow] > 1 else n[fast]
         if (factor.steps[fast] == 1 or n[fast] == 1) and leading >= n[fast]:
@@ -154,13 +155,13 @@ def _stored(factor: _Factor, inner: str, outer: str, n: Mapping[str, int]) -> tu
 
 
 def _number(dtype: str, value: int) -> Any:
-    """A number for cuBLAS, which wants its address."""
+    """A number for cuBLAS, which takes its address."""
     kind = ctypes.c_float if dtype in ("float32", "complex64") else ctypes.c_double
     return (kind * 2)(value, 0)
 
 
 def _call(name: str, *args: Any) -> None:
-    """Calls a function of cuBLAS on the device and the stream of kernels."""
+    """Calls a function of cuBLAS on the kernels' device and stream."""
     cublas = library()
     device = 0 if cuda_package.is_simulated() else int(cuda_package.cuda().get_current_device().id)
     with _lock:
@@ -168,7 +169,7 @@ def _call(name: str, *args: Any) -> None:
 
 
 def _handle(cublas: Any, device: int) -> ctypes.c_void_p:
-    """What cuBLAS keeps for a device."""
+    """The handle of cuBLAS for a device, made once."""
     if device not in _handles:
         handle = ctypes.c_void_p()
         _checked(cublas, "Create_v2", ctypes.byref(handle))

@@ -1,4 +1,4 @@
-"""What modules with CUDA kernels call on the host: launches, memory, errors. Importing this imports Numba's CUDA half.
+"""Host functions of modules with CUDA kernels: launches, memory, errors. Importing this imports Numba's CUDA half.
 
 Under NUMBA_ENABLE_CUDASIM=1 Python runs the kernels, with few threads: right numbers, slowly, on any machine.
 """
@@ -30,13 +30,13 @@ SIMULATED = cuda_package.is_simulated()
 BLOCK = 4 if SIMULATED else 128  # threads
 MOST_BLOCKS = 1 if SIMULATED else 2**30
 PARTS = 8192  # blocks of a grid at most
-NONE = 2**63 - 1  # the number of an error that has not happened
+NONE = 2**63 - 1  # in place of an error's number where there is no error
 OF_DRIVER = {"CudaDriverError", "CUDAError"}  # errors of numba-cuda, and of cuda-core below it
-SLOW = 4  # times as long as single precision, from which double precision is worth a note
-SHARE = 0.5  # of the free memory of the device, for memory that a loop's passes have each for itself
-_LARGE = 2**26  # bytes of an array, from which it is asked whether there is room
-_OF_SIMULATOR = 2**16  # bytes that stand for that share where there is no device
-_launching = threading.RLock()  # the simulator is one machine
+SLOW = 4  # double precision that takes more than this many times as long as single precision gets a warning
+SHARE = 0.5  # of the device's free memory, for the private memory of a loop's passes
+_LARGE = 2**26  # bytes of an array above which free memory is checked first
+_OF_SIMULATOR = 2**16  # bytes, in place of that share in the simulator
+_launching = threading.RLock()  # the simulator runs one launch at a time
 
 Error = tuple[type[Exception], str, tuple[type, ...]]
 
@@ -63,7 +63,7 @@ def array(shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 def _room() -> tuple[int, int]:
-    """Bytes that are free on the device, and all that it has."""
+    """The free bytes of the device, and all its bytes."""
     if SIMULATED:
         return 2**63, 2**63
     context = cuda.current_context()
@@ -73,7 +73,7 @@ def _room() -> tuple[int, int]:
 
 
 def room_after(error: BaseException, device: int) -> tuple[int, int]:
-    """Bytes that are free on a device when a call that has failed has given back what it took, and all that the device has."""
+    """The free bytes of a device and all its bytes, once the frames of a failed call have let go of their arrays."""
     one: BaseException | None = error
     while one is not None:
         traceback.clear_frames(one.__traceback__)
@@ -83,7 +83,7 @@ def room_after(error: BaseException, device: int) -> tuple[int, int]:
 
 
 def on_grid(kernel: Any, first: Any, last: Any, args: Sequence[Any], errors: Sequence[Error] = ()) -> None:
-    """Runs the passes `first` to `last` of a loop, each in a thread of its own. The first of them that fails raises."""
+    """Runs the passes `first` to `last` of a loop, each in a thread of its own. The first pass that fails raises its error."""
     first, last = int(first), int(last)
     if last <= first:
         return
@@ -92,7 +92,7 @@ def on_grid(kernel: Any, first: Any, last: Any, args: Sequence[Any], errors: Seq
         _launch(kernel, blocks, BLOCK, (first, last, *args))
         return
     pass_, code, _ = _failure(kernel, blocks, BLOCK, (first, last, *args), len(errors))
-    if code is not None:  # once more, alone, for the numbers
+    if code is not None:  # that pass once more, alone: the numbers of the first run may be those of another pass
         _, again, seen = _failure(kernel, 1, 1, (pass_, pass_ + 1, *args), len(errors))
         _raise(errors[code if again is None else again], seen)
 
@@ -108,7 +108,10 @@ def alone(kernel: Any, args: Sequence[Any], errors: Sequence[Error] = ()) -> Non
 
 
 def in_one_grid(kernel: Any, passes: Any, args: Sequence[Any], errors: Sequence[Error] = ()) -> None:
-    """Runs statements in all threads of a grid that wait for one another; `passes`: those of its longest loop, if they are known."""
+    """Runs statements in a cooperative grid, whose threads wait for one another.
+
+    passes: those of its longest loop, None if unknown.
+    """
     if not errors:
         _launch(kernel, _blocks_at_once(kernel, passes, args), BLOCK, args)
         return
@@ -118,7 +121,7 @@ def in_one_grid(kernel: Any, passes: Any, args: Sequence[Any], errors: Sequence[
 
 
 def _blocks_at_once(kernel: Any, passes: Any, args: Sequence[Any]) -> int:
-    """How many blocks a grid has: no more than the device holds at once, or than there is work for."""
+    """The blocks of a cooperative grid: as many as the device holds at once, and no more than there is work for."""
     if SIMULATED:
         return 1
     compiled = kernel.compile(tuple(kernel.typeof_pyval(arg) for arg in args))
@@ -127,7 +130,7 @@ def _blocks_at_once(kernel: Any, passes: Any, args: Sequence[Any]) -> int:
 
 
 def _failure(kernel: Any, blocks: int, threads: int, args: Sequence[Any], n_errors: int) -> tuple[int, int | None, list[float]]:
-    """Runs a kernel: the first pass that failed, its error, and the numbers that were seen."""
+    """Runs a kernel; the first pass that failed, the number of its error (None if none failed), and the numbers for its message."""
     error, seen = cuda.to_device(np.array([NONE, NONE])), cuda.to_device(np.zeros(MOST_NUMBERS))
     _launch(kernel, blocks, threads, (*args, error, seen))
     number = int(error.copy_to_host().min())
@@ -152,24 +155,23 @@ def _launch(kernel: Any, blocks: int, threads: int, args: Sequence[Any]) -> None
 
 
 def at_once(passes: Any, size: Any, group: int = 1) -> int:
-    """How many passes run at once if each takes `size` bytes: as many as fit into the share of memory that is there for them, in whole
-    groups, one of them at least."""
+    """The number of passes, of `size` bytes each, whose memory fits at once: whole groups, at least one, and no more than `passes`."""
     free = _OF_SIMULATOR if SIMULATED else int(_room()[0] * SHARE)
     return max(1, min(int(passes), max(free // max(int(size), 1) // group, 1) * group))
 
 
 def parts(dtype: Any) -> Any:
-    """An array for the sums of blocks."""
+    """An array for one sum of each block."""
     return cuda.device_array(PARTS, dtype)
 
 
 def number(dtype: Any) -> Any:
-    """An array of one number, for a kernel to leave it there."""
+    """An array for the one number that a kernel computes."""
     return cuda.device_array(1, dtype)
 
 
 def as_number(array: Any) -> Any:
-    """The number that a kernel has left."""
+    """The number in an array of one, on the host."""
     return array.copy_to_host()[0]
 
 
@@ -180,7 +182,7 @@ def put(array: np.ndarray, device: int) -> DeviceArray:
 
 
 def taken(value: Any, label: str) -> DeviceArray:
-    """An array of another library, in place; whatever the device still does is waited for, on which stream it may be."""
+    """An array of another library, not copied. Waits until all streams of its device are done."""
     if SIMULATED:
         raise TypeError(f"{label} is on a GPU ({type(value).__name__}), where Numba's simulator does not reach; pass an array of NumPy")
     place = getattr(value, "__dlpack_device__", None)
@@ -201,7 +203,7 @@ def taken(value: Any, label: str) -> DeviceArray:
 def on_device(device: int, what: str) -> Iterator[None]:
     """Inside, memory is taken and kernels run on a device. Errors of the driver become Python's; `what` begins their messages.
 
-    Raises ValueError for a device that is not there, MemoryError for memory, RuntimeError for everything else.
+    Raises ValueError if there is no such device, MemoryError if its memory is full, RuntimeError for the driver's other errors.
     """
     if device >= len(cuda.gpus):
         raise ValueError(f"device={device} is not there: devices are counted from 0, and this machine has {len(cuda.gpus)}")
@@ -217,18 +219,18 @@ def on_device(device: int, what: str) -> Iterator[None]:
 
 
 def names_of_devices() -> list[str]:
-    """A name for each device that this process sees. Other processes, which may count them in another order, find the same."""
+    """A name for each device that this process sees: the same in all processes, in whatever order they count devices."""
     return ["simulator"] if SIMULATED else [re.sub(r"\W+", "-", str(device.uuid)) for device in cuda.list_devices()]
 
 
 def callable_with(
     function: Callable[..., Any], is_written: Sequence[bool], n_constants: int, device: int, is_double: bool
 ) -> Callable[..., Any]:
-    """A function of the host, called with arrays. Those of NumPy are copied to the device, and the results copied back; where an argument
-    is on the device, the results stay there.
+    """A host function made callable with any arrays: NumPy's are copied to the device, and results are copied back. If an argument is on
+    the device, the results stay there.
 
-    `is_written`: which arguments are arrays for results; these get their elements. The last `n_constants` are the same at every call.
-    `is_double`: there are arrays of double precision.
+    is_written: True for arguments that are result arrays, which get their elements from the device. n_constants: the last arguments, the
+    same at every call, are copied once. is_double: True if there are arrays of double precision.
     """
     constants: list[Any] = []
 
@@ -248,7 +250,7 @@ def callable_with(
                     value[...] = filled.copy_to_host()
             many = results if isinstance(results, tuple) else (results,)
             stays = any(isinstance(value, DeviceArray) for value in values)
-            if stays:  # errors are told here, and arguments are the caller's again
+            if stays:  # errors of kernels are raised here, and the caller may write to the arguments again
                 cuda.synchronize()
             arrays = [_apart(result, given, device) if stays else _to_host(result) for result in many]
         return tuple(arrays) if isinstance(results, tuple) else arrays[0]
@@ -258,7 +260,7 @@ def callable_with(
 
 @cache
 def _note_slow_doubles() -> None:
-    """Says once that a device is slow with double precision."""
+    """Warns, once in a process, that a device is slow with double precision."""
     if SIMULATED:
         return
     device = cuda.get_current_device()
@@ -273,7 +275,7 @@ def _note_slow_doubles() -> None:
 
 
 def taken_by(function: Callable[..., Any]) -> dict[str, tuple[int, int, int]]:
-    """For each kernel of a module that was launched: registers, local bytes, shared bytes, of the largest kind of arguments."""
+    """By kernel of a module, if it was launched: registers, local bytes and shared bytes, the most over all kinds of arguments."""
     found: dict[str, tuple[int, int, int]] = {}
     for name, kernel in inspect.unwrap(function).__globals__.items():
         if not SIMULATED and hasattr(kernel, "get_regs_per_thread") and kernel.overloads:
@@ -298,7 +300,7 @@ def _to_host(result: Any) -> Any:
 
 
 def _apart(result: Any, given: Sequence[Any], device: int) -> Any:
-    """A result that stays on the device; a copy, if it is in the memory of an argument, or a view with gaps."""
+    """A result as an array on the device: a copy if it may share an argument's memory or is not contiguous."""
     if not hasattr(result, "copy_to_host"):
         return result
     arrays = [argument for argument in given if hasattr(argument, "copy_to_host")]
@@ -307,7 +309,7 @@ def _apart(result: Any, given: Sequence[Any], device: int) -> Any:
 
 
 def _meet(one: Any, other: Any) -> bool:
-    """Do two arrays share memory?"""
+    """True if two arrays may share memory."""
     if not (one.size and other.size):
         return False
     (first, last), (start, stop) = _ends(one), _ends(other)
@@ -315,7 +317,7 @@ def _meet(one: Any, other: Any) -> bool:
 
 
 def _ends(memory: Any) -> tuple[int, int]:
-    """The addresses between which the elements of an array are."""
+    """The addresses at which the elements of an array begin and end."""
     told = memory._ary.__array_interface__ if SIMULATED else memory.__cuda_array_interface__
     first = int(told["data"][0])
     steps = zip(memory.shape, memory.strides, strict=True)

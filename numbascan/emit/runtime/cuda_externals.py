@@ -1,8 +1,8 @@
 """Functions of `ns.external` as CUDA kernels call them, by the names of `routines/externals.py`: `kepler_1f…(results…, operands…)`.
 
-On a GPU they are device functions, made of the same copies; those of `math` stand for functions of NumPy that numba-cuda lacks. In the
-simulator they are the CPU's machine code: what goes to a GPU raises nothing, so that both give the same numbers. Importing this imports
-Numba's CUDA half.
+On a GPU they are device functions made of the same frozen copies, with functions of `math` in place of NumPy's that numba-cuda lacks. The
+simulator calls the CPU's machine code, which gives the same numbers: a function that may raise is refused for a GPU. Importing this
+imports Numba's CUDA half.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ OF_NUMPY = (
     "exp2",
     "cbrt",
 )
-"""Functions of numbers that numba-cuda does not have by NumPy's names."""
+"""NumPy's names of scalar functions that numba-cuda does not know by them."""
 
-_made: dict[str, tuple[Any, Any]] = {}  # by routine: the function of the user's, and what calls it
+_made: dict[str, tuple[Any, Any]] = {}  # by routine: the user's function, and the one around it that kernels call
 
 
 def __getattr__(name: str) -> Any:
@@ -49,13 +49,14 @@ def __getattr__(name: str) -> Any:
 
 
 def compile_for_device(routine: str) -> None:
-    """Compiles a routine for the device that is in use. NotImplementedError, by the user's name, if Numba refuses it for a GPU."""
+    """Compiles a routine for the current device. NotImplementedError, with the name of the user's function, if Numba refuses it for a GPU
+    or gives its result another type than on the CPU."""
     if SIMULATED:
         return
     of = externals.known(routine)
     try:
         returned = cuda_package.compiled_for_device(_functions_of(of)[0], of.operands)
-    except Exception as error:  # of Numba, or of what it lacks for CUDA
+    except Exception as error:  # whatever Numba raises, or the CUDA packages that it calls
         told = f"{type(error).__name__}: {externals.reason_of(error)}"
         raise NotImplementedError(f"ns.external: Numba does not compile {of.name} for a GPU ({told}); mode=None takes it") from error
     if returned != of.returned:
@@ -96,11 +97,11 @@ def _on_device(of: externals.Compiled) -> tuple[Any, Any]:
         *(f"    {result}[0] = returned{f'[{place}]' * of.is_tuple}" for result, place in zip(results, places, strict=True)),
     ]
     call = externals.new_function("\n".join(lines), function=function, **{f"{name}_type": type_ for name, type_ in numbers.items()})
-    return function, cuda.jit(call, device=True)  # numbers are cast as the CPU's code takes them
+    return function, cuda.jit(call, device=True)  # which casts numbers to the types that the CPU's code takes
 
 
 def _on_gpu(value: Any) -> Any:
-    """What stands for NumPy, and for a function of NumPy's, in code for a GPU."""
+    """A value as code for a GPU reads it: NumPy, and functions of NumPy's, are replaced."""
     if isinstance(value, ModuleType):
         return _numpy() if value is np else value
     return _of_numpy().get(value, value) if isinstance(value, np.ufunc) else value

@@ -1,8 +1,8 @@
-"""The functions of numbers that CUDA kernels call, by the names that they have in the code of cards. Importing this imports Numba.
+"""Scalar functions that CUDA kernels call, by their names in the code of cards. Importing this imports Numba.
 
-On a GPU they are those of CUDA's libdevice, and the functions beside cards compiled as they stand there. On the host, and in Numba's
-simulator, Python runs them on NumPy's scalars: the same code, with NumPy's functions for those of `math`, which raise where a GPU gives NaN
-or infinity.
+On a GPU they are those of CUDA's libdevice, and the functions beside cards, compiled unchanged. On the host, and in Numba's simulator,
+Python runs the same code on NumPy's scalars, with NumPy's functions in place of those of `math`, which raise where a GPU gives NaN or
+infinity.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ class Functions:
 
     @cached_property
     def _table(self) -> dict[str, Any]:
-        """All but those beside cards."""
+        """By name, the functions that are neither beside a card nor draws."""
         if not self._is_for_gpu:
             return _by_numpy()
         written = {name: _on_device(function) for name, function in _WRITTEN.items()}
@@ -179,14 +179,14 @@ class Functions:
 
     @cached_property
     def gpu_math(self) -> ModuleType:
-        """What text calls as `math.f(x)`."""
+        """The module that generated text calls as `math`."""
         others = {other: self._table[name] for other, name in OTHER_NAMES.items()}
         return _module("math", {**vars(math), **self._table, **others})
 
     @cached_property
     def _modules(self) -> dict[Any, Any]:
-        """What stands for `np` and `math` in a function that is written beside its card: of NumPy types, constants and these functions;
-        for Python a `math` that does not raise."""
+        """What functions beside cards get in place of `np` and `math`. On a GPU: an `np` of NumPy's types, constants and these functions.
+        In Python: a `math` that does not raise."""
         if not self._is_for_gpu:
             return {math: self.gpu_math}
         others = {other: self._table[name] for other, name in OTHER_NAMES.items()}
@@ -195,7 +195,7 @@ class Functions:
         }
 
     def _beside_card(self, function: Callable[..., Any]) -> Any:
-        """Such a function, with those that it calls."""
+        """A function beside a card, with those that it calls; compiled if it is for a GPU."""
         if function not in self._beside_cards:
             names = {
                 name: self._modules.get(one, one) if isinstance(one, ModuleType) else one for name, one in function.__globals__.items()
@@ -217,7 +217,7 @@ def _module(name: str, members: dict[str, Any]) -> ModuleType:
 
 
 def _by_numpy() -> dict[str, Any]:
-    """The same on NumPy's scalars."""
+    """The same functions by name, on NumPy's scalars."""
     from scipy import special
 
     names = {name: _OF_NUMPY.get(name, name) for name in (*OF_MATH, *_WRITTEN, "cbrt")}
@@ -230,7 +230,7 @@ def _by_numpy() -> dict[str, Any]:
 
 
 def _of_cpu(module: str, name: str) -> Callable[..., Any]:
-    """A function that no GPU has, as the CPU's code calls it: the host may."""
+    """The CPU's compiled function, for the host, where no GPU has one."""
     compiled = getattr(importlib.import_module(f".{module}", __package__), name)
     return lambda *args: type(args[-1])(compiled(*args))
 
@@ -271,7 +271,8 @@ def _on_device(function: Callable[..., Any]) -> Any:
 
 
 def _without_fma(function: Callable[..., Any]) -> CodeType:
-    """The code of a function whose products are rounded: a GPU would join them to sums, and draws are the same bits everywhere."""
+    """The code of a function with every product rounded by itself: a GPU would fuse products with sums, and draws must have the same bits
+    everywhere."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     module = compile(ast.fix_missing_locations(_RoundedProducts().visit(tree)), inspect.getfile(function), "exec")
     return next(one for one in module.co_consts if isinstance(one, CodeType))

@@ -1,4 +1,4 @@
-"""Arrays in the memory of a GPU, as results of `mode="cuda"` and as its arguments."""
+"""Arrays in the memory of a GPU: results and arguments of `mode="cuda"`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CPU, CUDA = 1, 2  # kinds of devices, as DLPack counts them
 
 
 class DeviceArray:
-    """An array on a GPU. Nobody writes to it: it may be the argument of many calls.
+    """An array on a GPU. No call writes to it, so it may be the argument of many.
 
     shape, dtype, ndim, size, nbytes: as NumPy's. device: the number of the GPU. `.copy_to_host()` and `np.asarray(x)` give an array of
     NumPy; torch, CuPy and JAX take it without a copy (`torch.from_dlpack(x)`, `cupy.asarray(x)`, `jax.dlpack.from_dlpack(x)`).
@@ -23,7 +23,7 @@ class DeviceArray:
     __slots__ = ("__weakref__", "device", "dtype", "memory", "shape")
 
     def __init__(self, memory: Any, device: int) -> None:
-        """`memory`: what Numba calls a device array; it owns the memory, or keeps alive what does."""
+        """`memory`: Numba's device array, which owns the memory or keeps its owner alive."""
         self.memory, self.device = memory, device
         self.shape: tuple[int, ...] = tuple(memory.shape)
         self.dtype: np.dtype[Any] = np.dtype(memory.dtype)
@@ -68,9 +68,9 @@ class DeviceArray:
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        """Version 3. What was launched before has ended: a reader need not wait for anything.
+        """Version 3 of the protocol. Earlier launches have ended, so a reader need not wait.
 
-        Not marked as read-only, for torch takes no such array.
+        Not marked as read-only: torch takes no read-only arrays.
         """
         told = dict(self.memory.__cuda_array_interface__)  # AttributeError in the simulator, where there is no such memory
         _wait(self.device)
@@ -81,7 +81,7 @@ class DeviceArray:
         return (CPU, 0) if _host_memory(self.memory) is not None else (CUDA, self.device)
 
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None) -> Any:
-        """A capsule for `from_dlpack` of another library. What was launched before has ended, so that no stream has to wait."""
+        """A capsule for `from_dlpack` of another library. Earlier launches have ended, so no stream has to wait."""
         if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
             raise BufferError(f"the array is on device {self.__dlpack_device__()}, not {tuple(dl_device)}; write x.copy_to_host()")
         if copy:
@@ -95,7 +95,7 @@ class DeviceArray:
 
 
 def is_contiguous(memory: Any) -> bool:
-    """Do the elements of a device array lie one behind the other, in C's order?"""
+    """True if a device array is contiguous in C order."""
     step = np.dtype(memory.dtype).itemsize
     for dim, stride in zip(reversed(tuple(memory.shape)), reversed(tuple(memory.strides)), strict=True):
         if dim > 1 and stride != step:
@@ -105,7 +105,7 @@ def is_contiguous(memory: Any) -> bool:
 
 
 def on_gpu(value: Any) -> bool:
-    """Is a value an array of another library on a GPU?"""
+    """True for an array of another library on a GPU."""
     if isinstance(value, (np.ndarray, np.generic, DeviceArray)):
         return False
     try:
@@ -126,7 +126,7 @@ def _put_again(array: npt.NDArray[Any], device: int) -> DeviceArray:
 
 
 def _wait(device: int) -> None:
-    """Until all that was launched on a device has ended."""
+    """Waits until all launches on a device have ended."""
     from .cuda import cuda, on_device
 
     with on_device(device, "what was launched before"):
@@ -134,6 +134,6 @@ def _wait(device: int) -> None:
 
 
 def _host_memory(memory: Any) -> npt.NDArray[Any] | None:
-    """The simulator's memory, which is NumPy's."""
+    """The NumPy array behind the simulator's memory; None on a GPU."""
     array = getattr(memory, "_ary", None)
     return array if isinstance(array, np.ndarray) else None

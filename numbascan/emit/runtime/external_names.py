@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 
 EXTERNALS = "externals."
-"""What stands before the name of such a function where the CPU's code calls it."""
+"""The prefix of such a function's name in the CPU's code."""
 
 OF_THIS_PROCESS = "of_this_process_"
-"""In the name of a function of which no text tells all that it reads: what calls it is not kept."""
+"""Part of the name of a function that reads what no text tells: kernels that call it are not kept on disk."""
 
 
 def routine_of(function: str, digest: str, is_alone: bool) -> str:
-    """The name for a function of the user's that is made of what the digest says.
+    """The routine's name for a user's function: its own name, a mark if it is for this process alone, and the digest of all that it reads.
 
     >>> routine_of("<lambda>", "0123456789abcdef", True)
     'lambda_of_this_process_0123456789abcdef'
@@ -21,7 +21,7 @@ def routine_of(function: str, digest: str, is_alone: bool) -> str:
 
 
 def function_of(routine: str) -> str:
-    """The name of the user's function that is called so; "" of a routine that is none.
+    """The name of the user's function behind a routine; "" for other routines.
 
     >>> function_of("externals.kepler_0123456789abcdef")
     'kepler'

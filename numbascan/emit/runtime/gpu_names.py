@@ -32,17 +32,17 @@ WRITTEN_FOR_GPU = (
     *("not_equal", "conj", "add_any_order", "wrapping_add", "wrapping_sub", "wrapping_mul", "fma"),
     *("rounded_product", "rounded_product_single"),
 )
-"""Functions that stand in `numbascan.emit.runtime.cuda_functions`."""
+"""Functions that `numbascan.emit.runtime.cuda_functions` defines."""
 
 OTHER_NAMES = {"arctan": "atan", "arctanh": "atanh", "abs": "fabs"}
-"""Names of NumPy for functions of `math`."""
+"""NumPy's names for functions of `math`."""
 
 
 OF_GPU = {*OF_MATH, *WRITTEN_FOR_GPU, *OTHER_NAMES, "cbrt"}
-"""What a kernel of a GPU may call as `math.f(x)`."""
+"""All names that a kernel of a GPU may call as `math.f(x)`."""
 
 LARGE_PRODUCT = 2**18
-"""Multiplications in a product of matrices from which a call of cuBLAS is worth leaving the one kernel of a loop: an estimate."""
+"""Multiplications from which a matrix product is worth a call of cuBLAS, which splits a loop's one kernel: an estimate."""
 
 MOST_NUMBERS = 8
-"""Numbers that an error tells at most."""
+"""The most numbers in the message of an error."""

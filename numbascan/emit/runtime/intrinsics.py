@@ -1,11 +1,11 @@
-"""What generated code asks of LLVM where Numba has no word for it. Importing this imports Numba.
+"""Intrinsics for generated code: what LLVM can do and Numba has no function for. Importing this imports Numba.
 
-`small_array`: a work row on the stack. `lanes`: a bound of a loop that LLVM does not see. `in_threads`: passes shared out to threads.
-
-`interrupted` and its like: whether a call is to stop, asked behind every pass of a loop.
-
-`wrapping_add` and its like: the user's arithmetic of int64, modulo 2**64 as in NumPy. Numba tells LLVM that its own never leaves the range,
-so that x + 1 > x becomes True and (x * 8) // 8 becomes x. That is right for places in arrays, where it saves work, and wrong for values.
+- `small_array`: a work row on the stack.
+- `lanes`: the bound of a loop, hidden from LLVM.
+- `in_threads`: passes shared out to threads.
+- `interrupted` and its like: True if the call is to stop, asked after every pass of a loop.
+- `wrapping_add` and its like: the user's int64 arithmetic, modulo 2**64 as in NumPy. Numba tells LLVM that its own never overflows, so
+  that x + 1 > x becomes True and (x * 8) // 8 becomes x. For indices that saves work; for values it is wrong.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from ..inside import arrays, kept_memory, looks, threads
 
 _IN_PYTHON = bool(vars(config)["DISABLE_JIT"])  # NUMBA_DISABLE_JIT=1: Python runs generated code
 
-# before Numba takes kernels from its cache, too
+# LLVM must know these symbols before Numba loads a kernel from its cache
 looks.addresses()
 kept_memory.addresses()
 
 
 @intrinsic
 def _lanes(typing: Any, count: Any) -> Any:
-    """`count`, without LLVM's knowing it: it writes out short loops of a known number of passes before it looks for SIMD."""
+    """`count`, hidden from LLVM, which would unroll a short loop of known length before it looks for SIMD."""
 
     def emit(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
         number = ir.IntType(64)
@@ -41,42 +41,42 @@ def _lanes(typing: Any, count: Any) -> Any:
 
 @intrinsic
 def _interrupted(typing: Any, first: Any) -> Any:
-    """Is the call to stop? Looked up seldom, for the first time behind `first` steps."""
+    """True if the call is to stop. The clock is read seldom, the first time after `first` steps."""
     return types.boolean(types.int64), lambda context, builder, signature, args: _look(builder, _new(builder), *args)
 
 
 @intrinsic
 def _interrupted_at(typing: Any, first: Any, done: Any, passes: Any) -> Any:
-    """The same in an outermost loop, of which `done` of `passes` are done: whoever shows the progress of the call is told."""
+    """The same in an outermost loop with `done` of `passes` passes done, which reports the progress of the call."""
     return types.boolean(*[types.int64] * 3), lambda context, builder, signature, args: _look(builder, _new(builder), *args)
 
 
 @intrinsic
 def _new_watch(typing: Any) -> Any:
-    """Where the threads of a call keep whether it was stopped."""
+    """A new watch, by which the threads of a call know whether it was stopped."""
     return types.int64(), lambda context, builder, signature, args: _new(builder)
 
 
 @intrinsic
 def _stopped(typing: Any, watch: Any, first: Any) -> Any:
-    """Is a call of several threads to stop? `first` 0: was it stopped already?"""
+    """True if a call of several threads is to stop; with `first` 0, True if it was stopped already."""
     return types.boolean(types.int64, types.int64), lambda context, builder, signature, args: _look(builder, *args)
 
 
 @intrinsic
 def _stopped_at(typing: Any, watch: Any, first: Any, done: Any, passes: Any) -> Any:
-    """The same in the outermost loop of a thread, which is at lane `done` of `passes`."""
+    """The same in the outermost loop of a thread, at lane `done` of `passes`."""
     return types.boolean(*[types.int64] * 4), lambda context, builder, signature, args: _look(builder, *args)
 
 
 def _new(builder: ir.IRBuilder) -> Any:
-    """A watch: whether the call was stopped, and when it looks next (`inside/looks.py`)."""
+    """A watch: whether the call was stopped, and the time of its next look (`inside/looks.py`)."""
     number = ir.IntType(64)
     return builder.ptrtoint(_at_entry(builder, number(0), number(0)), number)
 
 
 def _look(builder: ir.IRBuilder, watch: Any, first: Any, *place: Any) -> Any:
-    """Code that counts steps, and calls what reads the clock when they are many enough."""
+    """True if the call is to stop: code that counts steps down, and at 0 calls the function that reads the clock."""
     bit, number = ir.IntType(1), ir.IntType(64)
     visit = looks.addresses().get(looks.VISIT)
     if visit is None:
@@ -101,7 +101,7 @@ def _look(builder: ir.IRBuilder, watch: Any, first: Any, *place: Any) -> Any:
 
 
 def _at_entry(builder: ir.IRBuilder, *numbers: Any) -> Any:
-    """Memory of a call that holds these numbers when it begins."""
+    """Stack memory that holds these numbers when the call begins."""
     kind = ir.ArrayType(ir.IntType(64), len(numbers))
     with builder.goto_entry_block():
         place = builder.alloca(kind)

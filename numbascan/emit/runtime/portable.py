@@ -1,8 +1,8 @@
-"""What generated code calls, in words of NumPy and Numba that are public: for modules that stand alone (`emit/exported.py`).
+"""Functions that generated code calls, written with public names of NumPy and Numba, for standalone modules (`emit/exported.py`).
 
-A name here takes the place of that in `intrinsics.py`, `vecmath.py`, `random.py`, `routines/` and `inside/`. The text is written into
-modules, with what it calls, so nothing here may import numbascan but for functions that may be written there, too. Results are the same up
-to the last bits of functions of libm and of sums in any order; loops are not stopped by signals, and lanes run in one thread.
+A function here replaces that of the same name in `intrinsics.py`, `vecmath.py`, `random.py`, `routines/` or `inside/`. Its text is copied
+into modules, with all that it calls, so nothing here may import numbascan but functions that can be copied, too. Results agree up to the
+last bits of libm's functions and of sums in any order; loops are not stopped by signals, and lanes run in one thread.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def column(x: Any) -> Any:
     return x.reshape((-1, 1))
 
 
-# integers: Numba tells LLVM that sums of signed ones never leave the range, those of unsigned ones may --------------------
+# integers: Numba tells LLVM that signed arithmetic never overflows; unsigned arithmetic may ---------------------------------
 
 
 @inner
@@ -238,7 +238,7 @@ _BY_SQUARES = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 1
 
 @helper
 def digamma(x: Any) -> Any:
-    """The logarithmic derivative of the gamma function, to 2e-15 (of its size where that is above 1): by its asymptotic series from 10 on.
+    """The logarithmic derivative of the gamma function, by its asymptotic series from 10 on; error 2e-15, relative if the value exceeds 1.
 
     DLMF 5.5.2, 5.5.4 and 5.11.2. At poles as SciPy's: infinite at zeros, NaN at negative whole numbers.
     """
@@ -298,7 +298,7 @@ sort_into = _merge_sort_into
 
 @helper
 def _dot_by_loops(a: Any, b: Any, result: Any) -> None:
-    """Row after row of `b` is added up, which the SIMD unit takes."""
+    """result = a @ b as sums of rows of `b`: SIMD adds whole rows."""
     for i in range(a.shape[0]):
         for j in range(b.shape[1]):
             result[i, j] = 0
@@ -309,7 +309,7 @@ def _dot_by_loops(a: Any, b: Any, result: Any) -> None:
 
 @helper
 def row_products(out: Any, a: Any, w: Any) -> None:
-    """The product of two matrices, each row by itself."""
+    """out = a @ w, each row computed by itself."""
     _dot_by_loops(a, w, out)
 
 
@@ -397,7 +397,7 @@ def getrf(a: Any, pivots: Any) -> int:
 
 @helper
 def _solve_factored(a: Any, pivots: Any, b: Any) -> None:
-    """Makes of each row of `b`, a right side in Fortran's order, the solution for the matrix of which `a` are the factors."""
+    """Solves in place for each row of `b` (Fortran's order), given LU factors `a` and their row exchanges."""
     n = len(a)
     for column in range(len(b)):
         x = b[column]
@@ -424,7 +424,7 @@ def gesv(a: Any, pivots: Any, b: Any, n_columns: int) -> int:
 
 @helper
 def getri(a: Any, pivots: Any) -> int:
-    """The inverse, from what getrf made."""
+    """The inverse, in place of getrf's factors."""
     n = len(a)
     inverse = np.empty((n, n), a.dtype)
     for j in range(n):

@@ -1,4 +1,4 @@
-"""What the functions of exported modules call around the kernel: their text is written into these modules (`emit/exported.py`)."""
+"""Functions that exported modules call around their kernels. Their text is copied into these modules (`emit/exported.py`)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from numba.extending import overload
 
 
 def kept_by_numba(**options: Any) -> Any:
-    """A decorator: Numba compiles the function, and keeps what it makes beside this file, for modules of this name.
+    """A decorator: Numba compiles the function, and keeps its machine code beside this file, for modules of this name.
 
-    It looks for the module by its name when it reads that again: nothing is kept for one that is not found so in `sys.modules`.
+    To load that code, Numba looks for the module by its name: nothing is kept for a module that `sys.modules` does not hold by it.
     """
     is_found = __spec__ is not None and vars(sys.modules.get(__name__, sys)) is globals()
 
@@ -41,7 +41,7 @@ def argument_of(what: str, value: Any, dtype: str, rank: int, casting: Any) -> A
 
 
 def _holds(array: Any, dtype: Any) -> bool:
-    """Are all numbers some of that dtype, floats rounded? A number is no truth value, and a complex one is not real."""
+    """True if the dtype holds all the numbers, floats rounded. Numbers are no truth values, and complex numbers are not real."""
     kind, other = array.dtype.kind, dtype.kind
     if kind not in "biufc" or other == "b" or (kind == "c" and other != "c"):
         return False
@@ -53,7 +53,7 @@ def _holds(array: Any, dtype: Any) -> bool:
 
 
 def leaves_of(what: str, value: Any, form: Any) -> list[Any]:
-    """The arrays of a nest that must have the form of another one, in whose leaves stands `...`."""
+    """The arrays of a nest, which must have the structure of `form`, a nest with `...` as its leaves."""
     if form is ...:
         return [value]
     if form is None:
@@ -70,7 +70,7 @@ def leaves_of(what: str, value: Any, form: Any) -> list[Any]:
 
 
 def in_compiled_code(what: str, dtype: str, rank: int) -> Any:
-    """What takes an argument in compiled code: a number, or an array made C-contiguous. Other types are refused while Numba compiles."""
+    """A function that takes an argument in compiled code: a number, or an array made C-contiguous. Numba refuses other types."""
     order = types.Boolean, types.Integer, types.Float, types.Complex
     kind, number = numba.from_dtype(np.dtype(dtype)), np.dtype(dtype).type
     refused = f"{what} must be {f'an array of {dtype} with {rank} dimensions' if rank else f'a number that {dtype} holds'}"
@@ -96,6 +96,6 @@ def in_compiled_code(what: str, dtype: str, rank: int) -> Any:
 
 
 def readable(error: Exception) -> Exception:
-    """An error of compiled code, the numbers that it saw put into its text."""
+    """An error of compiled code, with the numbers that it saw put into its text."""
     text, *numbers = error.args or ("",)
     return type(error)(text.format(*numbers)) if numbers and isinstance(text, str) else error

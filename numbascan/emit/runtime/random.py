@@ -1,6 +1,6 @@
 """Random numbers for generated code: the functions of `ops/draw_methods.py`, compiled for numbers. Importing this imports Numba.
 
-They are compiled as they stand there, in strict arithmetic whatever the mode of the code that calls them: a draw is the same everywhere.
+They are compiled unchanged, in strict arithmetic whatever the mode of their callers: a draw is the same everywhere.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _JIT = not vars(config)["DISABLE_JIT"]  # NUMBA_DISABLE_JIT=1: Python runs gener
 
 @intrinsic
 def _multiply_wide(typing: Any, a: Any, b: Any) -> Any:
-    """Both halves of a product of 128 bits: one instruction, where two products would be two."""
+    """The upper and the lower half of a product of 128 bits, by one instruction."""
 
     def emit(context: Any, builder: ir.IRBuilder, signature: Any, args: Sequence[ir.Value]) -> ir.Value:
         word, wide = ir.IntType(64), ir.IntType(128)
@@ -35,7 +35,7 @@ def _multiply_wide(typing: Any, a: Any, b: Any) -> Any:
 
 @intrinsic
 def _select(typing: Any, condition: Any, a: Any, b: Any) -> Any:
-    """One of two values, both computed: no branch, so that loops stay loops of SIMD."""
+    """One of two values, both computed: a branch would keep SIMD out of the loop around it."""
     result = typing.unify_types(a, b)
 
     def emit(context: Any, builder: ir.IRBuilder, signature: Any, args: Sequence[ir.Value]) -> ir.Value:
@@ -47,7 +47,7 @@ def _select(typing: Any, condition: Any, a: Any, b: Any) -> Any:
 
 
 def _bitcast(source: Any, target: Any) -> Any:
-    """The bits of a number as one of another type."""
+    """An intrinsic that reads the bits of a number as a number of another type."""
 
     @intrinsic
     def cast(typing: Any, value: Any) -> Any:
@@ -75,7 +75,7 @@ _njit = njit(error_model="numpy")
 def _compiled(
     modules: Sequence[Any], compile_: Compile, primitives: Mapping[str, Any], code_of: Callable[..., CodeType] = attrgetter("__code__")
 ) -> dict[str, Any]:
-    """The methods of modules by name, as functions of numbers."""
+    """By name, the methods of modules, compiled for numbers."""
     names: dict[str, Any] = {**{name: value for module in modules for name, value in vars(module).items()}, **primitives}
     for module in modules:
         for name in module.METHODS:
@@ -110,7 +110,7 @@ def _sampler(sampler: rejection.Sampler, methods: Mapping[str, Any], compile_: C
 
 
 def _value(sampler: rejection.Sampler, methods: Mapping[str, Any], compile_: Compile) -> Any:
-    """The value of a sampler, by the simpler way where that is the same."""
+    """The function for a sampler's value, by the simpler formula where that is the same."""
     value = methods[sampler.value]
     if sampler.plain is None:
         return value
@@ -125,7 +125,7 @@ def _value(sampler: rejection.Sampler, methods: Mapping[str, Any], compile_: Com
 
 
 def _searching(search: rejection.Search, accepted: Any, methods: Mapping[str, Any], compile_: Compile) -> Any:
-    """Search where the numbers are small, else what rejection accepts."""
+    """A function that draws by search where the parameters are small, else by rejection."""
     is_small, start, following, end = (methods[name] for name in (search.is_small, search.start, search.following, search.end))
     philox, uniform_of, fewest = methods["philox"], methods["uniform_of"], rejection.FEWEST
     zero, one = np.uint64(0), np.uint64(1)
@@ -146,7 +146,7 @@ def _searching(search: rejection.Search, accepted: Any, methods: Mapping[str, An
 
 
 def _normal_by_parts(methods: Mapping[str, Any], compile_: Compile) -> Any:
-    """The function that makes a single normal number, computing one part alone: what draws many ahead does without it."""
+    """The function that makes a single normal number by one of two formulas, inside or tail. Draws of many numbers do not call it."""
     tail_of, is_outside, turned_to = methods["tail_of"], methods["is_outside"], methods["turned_to"]
     inside, outside = methods["normal_inside"], methods["normal_outside"]
 
@@ -159,7 +159,7 @@ def _normal_by_parts(methods: Mapping[str, Any], compile_: Compile) -> Any:
 
 
 def _quiet(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method on Python's way: words overflow as they should."""
+    """A method as Python runs it: without warnings, since words are meant to overflow."""
 
     def function(*args: Any) -> Any:
         with np.errstate(all="ignore"):
@@ -170,13 +170,16 @@ def _quiet(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def in_python() -> dict[str, Any]:
-    """The functions that generated code calls, by name, where Python runs it."""
+    """By name, the functions that generated code calls, as Python runs them."""
     methods = {name: _quiet(vars(module)[name]) for module in (draw_methods, rejection) for name in module.METHODS}
     return methods | {name: _quiet(rejection.sampled(sampler)) for name, sampler in rejection.SAMPLERS.items()}
 
 
 def functions_for(compile_: Compile, primitives: Mapping[str, Any], code_of: Callable[..., CodeType]) -> dict[str, Any]:
-    """The same for another machine: what compiles a function, what it has for PRIMITIVES, and the code of a method that it is given."""
+    """The same, compiled for a machine.
+
+    compile_: compiles a function. primitives: the machine's own PRIMITIVES. code_of: the code to compile for a method.
+    """
     called = _compiled([draw_methods, rejection], compile_, primitives, code_of)
     called["normal_of"] = _normal_by_parts(called, compile_)  # the samplers call it, too
     return called | {name: _sampler(sampler, called, compile_) for name, sampler in rejection.SAMPLERS.items()}
@@ -186,8 +189,8 @@ def _functions() -> dict[str, Any]:
     """The same for the CPU."""
     if not _JIT:
         return in_python()
-    # what LLVM leaves as a call keeps SIMD out of the loop around it (a normal number in a loop: 32 ns, inlined 14); within rejection,
-    # which SIMD does not take, a call is less code
+    # inlined, since a call would keep SIMD out of the loop around it (a normal number in a loop: 32 ns, inlined 14); not within rejection,
+    # which is never SIMD: there a call is less code
     inlined = _compiled([draw_methods], njit(error_model="numpy", forceinline=True), _PRIMITIVES)
     called = functions_for(_njit, _PRIMITIVES, attrgetter("__code__"))
     return inlined | {name: called[name] for name in (*rejection.METHODS, "normal_of", *rejection.SAMPLERS)}

@@ -1,4 +1,4 @@
-"""The functions of numbers that are written beside cards, compiled as they stand there. Importing this imports Numba."""
+"""Scalar functions that are written beside cards, compiled unchanged. Importing this imports Numba."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from .intrinsics import wrapping_mul
 
 @cache
 def _compiled(function: Callable[..., Any], lanes: bool) -> Any:
-    """The function, compiled, and those that it calls; `lanes`: with the forms for lanes of those of libm. None may call itself."""
+    """The function, compiled with those that it calls; none may call itself. lanes: with libm's functions for lanes."""
     names: dict[str, Any] = {**function.__globals__, "wrapping_mul": wrapping_mul}
     for name in function.__code__.co_names:
         module = HELPERS[name].module if name in HELPERS else ""
         if module == "vecmath":
             names[name] = getattr(vecmath, in_lanes(name) if lanes else name)
         elif module == "special":
-            names[name] = getattr(import_module(".special", __package__), name)  # SciPy takes its time: only where it is called
+            names[name] = getattr(import_module(".special", __package__), name)  # only where it is called: importing SciPy takes long
         elif isinstance(names.get(name), FunctionType):
             names[name] = _compiled(names[name], lanes)
     helper = HELPERS.get(function.__name__)

@@ -1,6 +1,6 @@
 """Functions of libm for generated code, which LLVM's vectoriser turns into calls of libmvec.
 
-`exp_in_lanes` and its like, for loops over elements, have the same bits wherever an element stands.
+`exp_in_lanes` and its like, for loops over elements, give an element the same bits at every place.
 
 Each is an intrinsic: no function of its own is compiled. float32 stays float32, all else gives float64.
 """
@@ -40,7 +40,7 @@ _IN_PYTHON = {
     "max_or_nan": np.maximum,
     "min_or_nan": np.minimum,
 }
-"""What NumPy has under no name or another one."""
+"""The functions that NumPy lacks, or has under another name."""
 
 
 def _intrinsic(name: str, arity: int, text: Callable[..., ir.Value]) -> Any:
@@ -70,10 +70,10 @@ add_any_order = _intrinsic("add_any_order", 2, lambda context, builder, x, y: bu
 
 
 def _extreme(name: str, instruction: str) -> Any:
-    """The greater or the lesser of two, NaN where one is NaN. Of zeros of both signs it may be either, which saves half of the time.
+    """The greater or the lesser of two numbers, NaN where one is NaN. Of 0.0 and -0.0 it may be either, which saves half of the time.
 
-    LLVM looks at the first operand for NaN and keeps it then. Were that the accumulator in memory, x86-64 would store the others under
-    a mask, which takes AMD's processors four times as long: so the operands are exchanged.
+    The operands are exchanged: LLVM keeps the first one if it is NaN. If that were an accumulator in memory, x86-64 would store the
+    others under a mask, which takes AMD's processors four times as long.
     """
 
     def text(context: Any, builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:

@@ -168,7 +168,7 @@ def view(x: Variable, dtype: Any = None, type: Any = None) -> Variable:
 
 @implements(np.round, np.around, method="round")
 def round(a: Any, decimals: int = 0) -> Variable:
-    """The nearest number with so many decimals, halves to the even one; integers only change for negative decimals.
+    """The nearest number with this number of decimals, halves to the even one; integers only change for negative decimals.
 
     >>> import numbascan.tensor as nt
     >>> nt.round(nt.dvector("x"), 2).dtype

@@ -143,7 +143,7 @@ def number_cast(number: Variable, x: Variable) -> Variable:
 
 
 def _n_axes(index: Any) -> int:
-    """Of how many axes a mask is, that is the whole of an index."""
+    """The number of axes of a mask that is the whole index."""
     return as_variable(index[0] if isinstance(index, tuple) else index).ndim
 
 

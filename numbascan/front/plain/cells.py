@@ -16,7 +16,7 @@ Part = Callable[..., Any]  # a branch of a choice, or one pass of a loop
 
 
 class _Ours(threading.local):
-    """How many references to an object are those of choices and loops being traced, by its id."""
+    """By id of an object: the number of references to it that choices and loops being traced hold."""
 
     def __init__(self) -> None:
         self.counts: Counter[int] = Counter()
@@ -54,7 +54,7 @@ def soles(values: Mapping[str, Any]) -> set[int]:
 
 
 def own_variables(part: Part) -> dict[str, Any]:
-    """What the variables hold that a part shares with its function, by name."""
+    """The values of the variables that a part shares with its function, by name."""
     names = dict.fromkeys(name for one in functions_of(part) for name in one.__code__.co_freevars)
     return Cells((part,), tuple(names)).values()
 
@@ -92,7 +92,7 @@ def functions_of(part: Part) -> Sequence[Part]:
 
 
 class Absent:
-    """What stands for the value of a variable that is not bound."""
+    """The placeholder for the value of a variable that is not bound."""
 
     def __repr__(self) -> str:
         return "nothing"

@@ -28,14 +28,14 @@ from .made import InPlaceOfAList, Made
 from .rows import PythonNumbers, Rows
 
 WINDOW = 8
-"""How many elements from before a pass it may read."""
+"""The most elements from before a pass that the pass may read."""
 
 
 # while a pass is traced -----------------------------------------------------------------------------------------------
 
 
 class _List(NamedTuple):
-    """A list as an element of another one: its array, of how many levels of lists its elements are, whether they are Python's numbers."""
+    """A list as an element of another one: its array, the levels of lists that its elements have, whether they are Python's numbers."""
 
     array: Variable
     depth: int
@@ -375,7 +375,8 @@ _LISTS = (list, Grown, Growing)
 class Growth:
     """A loop over `rows` whose body appends to lists.
 
-    - body, names: the body that leaves what a pass has appended, and the variables that it adds. kept: those of which all passes count.
+    - body, names: the body that leaves what a pass has appended, and the variables that it adds.
+    - kept: the variables whose values after every pass are needed, not only those after the last.
     """
 
     kept = ("_ns_appended",)
@@ -434,7 +435,7 @@ HOOKS.update(growth=Growth, lists=lists_of, longer=longer)
 class _Appended(NamedTuple):
     """What a pass appends at once, an element or `n` rows, as numbers, arrays and nests of these; in the end, what all passes append there.
 
-    depth: of how many levels of lists an element is. is_python: for each leaf, whether its numbers are Python's; None: as the leaves tell.
+    depth: the levels of lists that an element has. is_python: for each leaf, whether its numbers are Python's; None: as the leaves tell.
     """
 
     value: Any

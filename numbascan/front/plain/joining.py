@@ -164,7 +164,7 @@ class HalfBound(Unassured):
 
 
 def _number_and_bound(value: Any) -> tuple[Any, Variable] | None:
-    """A number, None where there is none, and whether its name is bound; None for what is no number."""
+    """The number of a value (None if it is not bound), and whether its name is bound; None for a value that is no number."""
     if value is ABSENT:
         return None, as_variable(False)
     if is_unassured(value):

@@ -316,9 +316,9 @@ class _Carried:
 
 
 class _Scan:
-    """A loop as a scan. Its body is traced until what it changes is known, and the types of that are settled.
+    """A loop as a scan. Its body is traced until its changes are known, and their types are settled.
 
-    kept: the variables of which it gives what each pass leaves, not only the last.
+    kept: the variables whose values after every pass are given, not only those after the last.
     """
 
     def __init__(self, loop: _Loop, rows: Rows | None, test: Callable[[], Any] | None, first: Any = None, kept: Sequence[str] = ()) -> None:
@@ -813,7 +813,7 @@ class _Scan:
         return _weak_as(Variable(last_state(first.node, rows.node)), before)
 
     def _left(self, name: str, rows: Variable, is_weak: bool, others: Sequence[Variable], is_twice: bool) -> Any:
-        """What the last step left under a name that was not bound before; for one of `kept`, what all steps left.
+        """The value that the last step left under a name that was not bound before; for one of `kept`, the values that all steps left.
 
         Without a step it is zeros for our own flags and results, and for the user's names an error when read.
 

@@ -187,7 +187,7 @@ def set_item(value: Any, holder: Any, index: Any) -> None:
 
 
 _LONGEST = 64
-"""Of how many numbers a list may be that is written at a place which only the run knows: each of them is chosen anew."""
+"""The longest list of numbers that may be written at a place known at run time only: each of its numbers is chosen anew."""
 
 
 def _set_one_of(value: Any, several: list[Any], index: Variable) -> bool:

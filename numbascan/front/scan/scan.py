@@ -117,7 +117,7 @@ def scan(
             where x0 has a leading axis with the oldest row first, or None where the step does not read the output.
         non_sequences: what the step gets unchanged; one alone or a list. Arrays and variables that it merely uses are found without this.
         n_steps: how many steps, an int or an integer scalar variable; None: as many as the shortest sequence allows.
-        truncate_gradient: derivatives go back through so many steps; -1: all.
+        truncate_gradient: the number of steps that derivatives go back through; -1: all.
         go_backwards: sequences are read from the end.
         mode: None or "numba" (compiled), "python" (one step at a time), "debug" (both, compared), "cuda", or an ns.Mode.
         name: for messages, graphs, profiles and generated code; the step's name if None.

@@ -53,7 +53,7 @@ def lower(scope: Scope, node: Node) -> list[Value]:
 
 
 def _updated_rows(scope: Scope, node: Node) -> tuple[dict[int, int], dict[int, NextRow]]:
-    """By result, the argument that it updates, and the row of a state in which that lies and the result is to be."""
+    """By result: the number of the argument that it updates, and the row of a state that holds the argument and is to hold the result."""
     places: dict[int, int] = {}
     rows: dict[int, NextRow] = {}
     outputs = outputs_of(node)

@@ -88,7 +88,7 @@ class _Contraction:
         return cast(element, self.dtype)
 
     def _is_argument(self, element: Load) -> bool:
-        """Is it an element, at a known place, of an array that a step was given and does not change?"""
+        """True for an element, at a known place, of an array that a step was given and does not change."""
         is_input = self.scope.context.arguments.is_input(element.array)
         return is_input and self.builder.block is not self.builder.root and all(isinstance(place, int) for place in element.index)
 
@@ -101,7 +101,7 @@ class _Contraction:
         return Apply(self.dtype, card.lower.code(self.dtype, self.dtype), (x, y))
 
     def n_products(self, labels: Sequence[int]) -> int | None:
-        """How many products there are over some labels, None where only the run knows."""
+        """The number of products over some labels; None if it is known at run time only."""
         total = 1
         for label in labels:
             extent = self.extents[label]
@@ -111,7 +111,7 @@ class _Contraction:
         return total
 
     def _is_short(self) -> bool:
-        """Are so few products summed that the sum is one expression?"""
+        """True if the sum has few enough products to be one expression."""
         n_terms = self.n_products(self.summed)
         return n_terms is not None and n_terms <= SHORT_SUM
 
@@ -169,7 +169,7 @@ class _Contraction:
     # BLAS -----------------------------------------------------------------------------------------------------------
 
     def _is_large(self, lead: Labels = ()) -> bool:
-        """Are there so many products, with the labels of `lead` at one place each, that a call of BLAS pays?"""
+        """True if there are enough products for a call of BLAS to pay, with the labels of `lead` at one place each."""
         products, target = self.n_products([label for label in self.extents if label not in lead]), self.scope.target
         has_routine = self.dtype in ("float32", "float64", "complex64", "complex128") and "np.dot" in target.routines
         return has_routine and (products is None or products >= target.blas_from)
@@ -186,7 +186,7 @@ class _Contraction:
         return True
 
     def _is_product(self, lead: Labels) -> bool:
-        """Are the labels behind `lead`, which come first wherever they are, those of one large matrix product?"""
+        """True if `lead` comes first in each operand that has its labels, and the other labels are those of one large matrix product."""
         if any(labels[: len(set(labels) & set(lead))] != _among(labels, lead) for labels in (self.a, self.b)):
             return False
         a, b, out = (_without(labels, lead) for labels in (self.a, self.b, self.out))
@@ -197,7 +197,7 @@ class _Contraction:
         return len(out) < 2 or out == (_other(left, k), _other(right, k))
 
     def _is_in_memory(self, operand: int, lead: Labels) -> bool:
-        """Are the items of an operand arrays? Without items it becomes one."""
+        """True if the items of an operand are arrays, or if it has no items and becomes one array."""
         value = in_memory(self.scope, self.node.inputs[operand])
         is_whole = not set((self.a, self.b)[operand]) & set(lead)
         return is_whole or (isinstance(value, InMemory) and value.type.dtype == self.dtype)

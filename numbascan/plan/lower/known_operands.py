@@ -40,5 +40,5 @@ def _difference(dtype: str, a: Index, b: Index) -> Expr:
 
 
 def _is(number: object, value: int) -> bool:
-    """Is an operand that number?"""
+    """True if an operand is that number."""
     return isinstance(number, Literal) and number.value == value

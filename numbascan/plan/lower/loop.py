@@ -234,7 +234,7 @@ class _Loop:
         return result.most_kept > 1 and not is_on_stack
 
     def _is_path(self, result: LoopResult) -> bool:
-        """Are all rows of a state kept, in memory of its own?"""
+        """True if all rows of a state are kept, in memory of its own."""
         if is_short_in_memory(result.write, self.scope.target):
             return False
         return Path() in result.rows_read or (All() in result.rows_read and self._out(result) is None)
@@ -318,7 +318,7 @@ class _Loop:
 
     @staticmethod
     def _needs_ring(result: LoopResult, request: LastStates) -> bool:
-        """Do the last rows of a state of which one is held lie nowhere else?"""
+        """True if a state that holds one row needs a ring for its last rows: they lie neither in a path nor in a longer ring."""
         return Path() not in result.rows_read and request.k == result.most_states
 
     def _tail(self, result: LoopResult, k: int) -> ResultRows | None:
@@ -410,7 +410,7 @@ class _Loop:
         return replace(place, offset=region.first)
 
     def _puts_among_zeros(self, node: Node, rows: Node) -> bool:
-        """Is a value zeros but for such rows, does it lie in memory of one place, and is all else that it needs known before the loop?"""
+        """True if a value is zeros but for `rows`, lies in memory at one place, and needs nothing else that the loop makes."""
         if node.op is not SET_SUBTENSOR or node.inputs[1] is not rows or not is_zero(node.inputs[0]) or node.type.dtype != rows.type.dtype:
             return False
         if _are_repeated(rows, node):

@@ -121,7 +121,7 @@ def _is_probe(name: str) -> bool:
 
 
 def _extents(scope: Scope, array: str) -> Indices | None:
-    """The shape of an array that was taken or given; None of one that was made to be a value as it is."""
+    """The shape of an array that was taken or given; None for any other array."""
     return scope.builder.shapes.get(array) or scope.context.arguments.dims(array)
 
 

@@ -262,9 +262,9 @@ def as_int64(number: Index) -> Expr:
 
 
 def is_made_in_place(write: Node) -> bool:
-    """Does the lowering of `write` put it into its targets?
+    """True if the lowering of `write` puts it into its targets.
 
-    What the step was given, results among several, and the rows that an inner loop kept are copied.
+    Others are copied: values that the step was given, results among several, and the rows that an inner loop kept.
     """
     return isinstance(write.op, Card) and len(write.types) == 1 and not is_loop_rows(write)
 

@@ -265,7 +265,7 @@ def updated_operand(part: Node, target: Target) -> Node | None:
 
     - with a part of it replaced;
     - after an inner loop that starts from it, and updates it in place in every step;
-    - or after a choice of which one branch updates it in place, and the other one does too, or leaves it as it was.
+    - or after a choice: one branch updates it in place, and the other one does too, or leaves it as it was.
 
     Whether `part` reads the array elsewhere is for the caller to check. Not handled: changes of the type.
     """

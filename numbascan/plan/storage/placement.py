@@ -31,10 +31,10 @@ class Placement(Enum):
     MEMORY = "memory"
 
 
-FEW_ROWS = 64  # up to so many are computed at once: as cheap, and no row must be selected
+FEW_ROWS = 64  # rows up to which all are computed at once: as cheap, and no row must be selected
 MOST_NESTED = 8  # nested values whose rows are computed as they are read
 MOST_PLACES, MOST_GATHERED = 64, 4  # most places where a value, or a gather, is inlined: the code of each is written out
-OUTSIDE = None  # the root of what several loops read
+OUTSIDE = None  # the root of values that several loops read
 # most operations nested in one expression: Python's parser takes 200 brackets, and a pass over memory costs only a few operations
 DEEPEST = 32
 

@@ -283,7 +283,7 @@ def _with_states_behind(outputs: Sequence[Node]) -> tuple[Node, ...]:
 
 
 def _behind(node: Node) -> Node:
-    """LAST_STATE from what a loop keeps of its last step, so that it keeps no row for it; the node itself if that cannot be."""
+    """LAST_STATE without a row kept for it, from values that the loop keeps of its last step; the node itself if that is not possible."""
     initial, source = node.inputs
     if _is_of_state(node) or _is_of_trace(node):
         return apply(STATE_BEHIND, source, shape=node.type.shape)

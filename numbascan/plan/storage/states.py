@@ -44,7 +44,7 @@ from ..builder import Block, Builder, Indices
 from ..casts import cast
 from .tensor_values import InLocals, InMemory, Value, indices_of
 
-FEW_ROWS = 16  # up to so many rows have memory of a fixed shape, even if there are fewer steps, and a statement or a local each
+FEW_ROWS = 16  # rows up to which their memory has a fixed shape, even for fewer steps, and each has a statement or a local
 
 
 class Destination(Protocol):

@@ -12,7 +12,7 @@ from .tensor_values import InLocals, InMemory, Value
 
 
 def fixed_dims(builder: Builder, node: Node, dims: Indices) -> Indices:
-    """`dims` with what the type knows put in: a fixed number beats an expression, which must agree at run time. They stay what they are."""
+    """`dims` as lengths that no longer change: a number that the type fixes replaces an expression, which must agree at run time."""
     result: list[Index] = []
     for axis, (known, dim) in enumerate(zip(node.type.shape, dims, strict=True)):
         if known is not None and not isinstance(dim, int):
@@ -37,7 +37,7 @@ def in_locals(builder: Builder, node: Node, elements: dict[tuple[int, ...], Expr
 
 
 def replaces_part(reader: Node, node: Node) -> bool:
-    """Is `reader` the same array as `node` with a part of it replaced?"""
+    """True if `reader` is the array `node` with a part of it replaced."""
     kind = reader.op.lower if isinstance(reader.op, Card) else None
     return isinstance(kind, Passes) and kind.inside is not None and reader.inputs[0] is node
 
@@ -61,5 +61,5 @@ def copied(builder: Builder, value: Value, place: InMemory) -> None:
 
 
 def is_there(value: Value, place: InMemory) -> bool:
-    """Does a value lie in that very memory?"""
+    """True if a value lies in exactly this memory."""
     return isinstance(value, InMemory) and (value.array, value.lead, value.offset) == (place.array, place.lead, place.offset)

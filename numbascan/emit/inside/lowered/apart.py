@@ -1,12 +1,14 @@
-"""What LLVM is told of arrays in a loop that share no memory: then it vectorises the loop without looking at addresses when it runs.
+"""Alias metadata for arrays in a loop that share no memory: LLVM then vectorises the loop without comparing addresses at run time.
 
-It looks at few pairs, and leaves a loop over more arrays as it is. An array that the function takes shares memory with no other that is
-there at the same time, and with no argument; two arguments may share it. So each array that is taken has a scope in each innermost loop
-around which it lives. An access tells the scopes of the arrays that it may be in, and those that it is not in (`alias.scope` and `noalias`
-in LLVM's reference): two are apart if one tells that it is in none of the other's scopes.
+By itself it compares few pairs of addresses, and leaves a loop over more arrays as it is.
 
-Relied on: a local has the memory of one of the arrays that `text.memories` finds, and an array that a loop takes anew is none of those of
-that loop.
+An array that the function takes (allocates) shares memory with no other array that lives at the same time, and with no argument; two
+arguments may share memory. So each array that is taken has a scope in each innermost loop in which it lives from begin to end. An access
+names the scopes of the arrays that it may be in (`alias.scope` in LLVM's reference), and of those that it is not in (`noalias`): two
+accesses are apart if one names all of the other's scopes as those that it is not in.
+
+*Relies on*: a local has the memory of one of the arrays that `text.memories` finds, and an array that the loop itself takes has no scope
+there.
 """
 
 from __future__ import annotations
@@ -19,13 +21,13 @@ from llvmlite import ir
 
 from . import text
 
-MOST = 64  # arrays of a loop that have scopes: lists of them grow with the square
+MOST = 64  # arrays with scopes in a loop, at most: the lists of scopes grow with the square
 
 
 class Apart:
     """The scopes of the arrays in an innermost loop.
 
-    memories: by local, the arrays whose memory it may be (`text.memories`). taken: the arrays that the function takes.
+    memories: by local, the arrays whose memory it may have (`text.memories`). taken: the arrays that the function takes.
     """
 
     def __init__(self, module: Any, place: str, loop: ast.For, memories: dict[str, frozenset[str]], taken: Iterable[str]) -> None:
@@ -36,7 +38,7 @@ class Apart:
         self._lists: dict[tuple[str, ...], Any] = {}
 
     def tell(self, instructions: Iterable[Any], memories: frozenset[str]) -> None:
-        """Marks the loads and stores of an array whose memory is one of these."""
+        """Marks the loads and stores of an array that has the memory of one of these."""
         own = tuple(name for name in self._arrays if name in memories)
         others = tuple(name for name in self._arrays if name not in memories)
         for one in instructions:

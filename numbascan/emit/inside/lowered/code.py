@@ -1,7 +1,8 @@
 """LLVM's code of a generated function, written in one walk through its text. Importing this imports Numba.
 
-A local lives in memory of its own, which LLVM makes a register of: a number in one place, an array in one for its address, one for each
-dimension, and one for its owner, who counts references. Owners are kept in one array besides, so that one call gives back what is taken.
+A local lives in stack slots, which LLVM turns into registers: a number in one; an array in one for its address, one for its owner (the
+reference count), one for its parent, and one for each dimension. The owners of arrays that are taken (allocated) are in one array, too, so
+that one call gives all of them back.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ NUMBER, SHORT, BIT, NOTHING = ir.IntType(64), ir.IntType(32), ir.IntType(1), ir.
 POINTER = ir.IntType(8).as_pointer()
 NOBODY = POINTER(None)
 INCREF, DECREF = "NRT_incref", "NRT_decref"
-MOST_POWER = 64  # from which powers are calls of a function
+MOST_POWER = 64  # exponent from which powers are calls of a function
 
 
 @dataclass
 class Array:
-    """An array: the address of its first element, its dimensions, its owner, and the object of Python that it is.
+    """An array: the address of its first element, its dimensions, its owner, and its parent.
 
-    Null pointers: nobody counts its references; there is no such object. memories: the arrays with memory of their own, or an
-    argument's, whose memory it may be.
+    owner: counts its references, null if nobody does. parent: the Python object of the array, null if there is none. memories: the arrays
+    with memory of their own, or an argument's, whose memory it may have.
     """
 
     type: Any
@@ -46,29 +47,29 @@ class Array:
 
 
 class Code:
-    """The code of one function, put where `builder` stands.
+    """The code of one function, written where `builder` stands.
 
-    An array that is taken is given back behind the last statement of its block that mentions it or a view of it, and at the end at the
-    latest. Views count no references: what they show lives as long as they are mentioned, or is an argument. So what is taken again has no
-    view that is older (`_check_views`).
+    An array that is taken is given back after the last statement of its block that mentions it or a view of it, and at the function's end
+    at the latest. Views count no references: their array is an argument, or lives as long as they are mentioned. So an array that is taken
+    again must not have older views (`_check_views`).
     """
 
     def __init__(self, context: Any, builder: Any, function: ast.FunctionDef, typed: Types, args: Sequence[Any]) -> None:
         self.context, self.builder, self.types = context, builder, typed
         self._slots: dict[str, list[Any]] = {}
-        self._ends: list[Any] = []  # blocks behind the loops around
+        self._ends: list[Any] = []  # the blocks after the loops around, the innermost last
         self._mentions = text.names(*function.body)
         sources = text.sources(function, lambda name: is_array(typed.locals.get(name)))
         self._views = text.views(sources)
         self._memories = {name: text.memories(sources, name) for name in sources}
         self._apart: Apart | None = None  # of the innermost loop around
         self._loops = 0
-        self._owned: dict[str, int] = {}  # by array that is taken: the place of its owner
+        self._owned: dict[str, int] = {}  # by array that is taken: the index of its owner
         self._take(function)
         self._owners = self._slot(ir.ArrayType(POINTER, len(self._owned)), is_zero=True)
         self._result = None if typed.returned == types.none else self._slot(context.get_value_type(typed.returned))
         self._exit = builder.append_basic_block("exit")
-        self._given: list[Array] = []  # arguments: the one line that Numba sees has counted a reference to each
+        self._given: list[Array] = []  # arguments: Numba's function of one line has counted a reference to each
         for argument, value in zip(function.args.args, args, strict=True):
             type_ = typed.locals[argument.arg]
             if is_array(type_):
@@ -114,7 +115,7 @@ class Code:
         return Array(type_, struct.data, shape, struct.meminfo, frozenset(), struct.parent)
 
     def _packed(self, value: Any) -> Any:
-        """A value as Numba holds it."""
+        """A value in Numba's form."""
         if not isinstance(value, Array):
             return value
         struct = NUMBA.make_array(value.type)(self.context, self.builder)
@@ -130,7 +131,7 @@ class Code:
     # memory -----------------------------------------------------------------------------------------------------------
 
     def _take(self, function: ast.FunctionDef) -> None:
-        """Finds the arrays that the function takes. Each has a name."""
+        """Finds the arrays that the function takes. Raises Unknown for one without a name."""
         stmts = [one for one in ast.walk(function) if isinstance(one, ast.Assign | ast.Expr)]
         named = {stmt.value for stmt in stmts}
         if any(self._is_taken(one) and one not in named for one in ast.walk(function)):
@@ -145,7 +146,8 @@ class Code:
             self._check_views(stmt, around[stmt], places)
 
     def _check_views(self, stmt: ast.Assign, loop: ast.AST, places: dict[ast.AST, int]) -> None:
-        """Raises Unknown if a view may be read after what it shows was taken again: each is made anew behind that, in its loop."""
+        """Raises Unknown unless all mentions of the array's views come after the statement that takes it, in its loop: each view is made
+        anew then, and none shows memory that was given back."""
         name = text.named(stmt)
         views = self._views[name] - {name}
         inside = [one for one in ast.walk(loop) if isinstance(one, ast.Name) and one.id in views and places[one] > places[stmt]]
@@ -153,12 +155,12 @@ class Code:
             raise text.Unknown(f"a view of {name}, which is taken again")
 
     def _is_taken(self, value: ast.AST) -> bool:
-        """True if an expression is an array that somebody has to give back."""
+        """True if an expression is a new array, to be given back."""
         is_call = isinstance(value, ast.Call) and is_array(self.types.of.get(value))
         return is_call and not (isinstance(value.func, ast.Attribute) and value.func.attr == "reshape")  # type: ignore[attr-defined]
 
     def _last_mentions(self, stmts: Sequence[ast.stmt]) -> dict[int, list[str]]:
-        """By statement of a block: the arrays taken in the block that nothing behind it mentions."""
+        """By statement of a block: the arrays taken in the block that are mentioned there for the last time."""
         taken = list(dict.fromkeys(name for stmt in stmts if (name := text.named(stmt)) in self._owned))
         mentions, inside = ([text.names(stmt) for stmt in stmts], text.names(*stmts)) if taken else ([], {})
         last: dict[int, list[str]] = {}
@@ -242,7 +244,7 @@ class Code:
         self._tell(before, array)
 
     def _tell(self, before: int, array: Array) -> None:
-        """Tells LLVM which arrays the instructions from number `before` of the block on are apart from."""
+        """Adds alias metadata to the instructions of the block from number `before` on."""
         if self._apart is not None and array.memories:
             self._apart.tell(self.builder.block.instructions[before:], array.memories)
 
@@ -331,7 +333,7 @@ class Code:
         self._fail(self.types.object_at(error), values, kinds)
 
     def _fail(self, error: type[Exception], values: Sequence[Any], kinds: Sequence[Any]) -> None:
-        """Ends the call with an error. kinds: the types of the values that only the run knows, None for the others."""
+        """Ends the call with an error. kinds: the types of values known at run time only, None for the others."""
         if any(kinds):
             self._tell_numbers(error, values, kinds)
         else:
@@ -340,7 +342,7 @@ class Code:
 
     @cached_property
     def _failed(self) -> Any:
-        """The block that says that the call has failed, and gives back what was taken and given: the line that Numba sees does not."""
+        """The block of a failed call: gives back all arrays, arguments included, which Numba's function does not do after an error."""
         block = self.builder.append_basic_block("failed")
         with self.builder.goto_block(block):
             self._release_all()
@@ -350,7 +352,7 @@ class Code:
         return block
 
     def _tell_numbers(self, error: type[Exception], values: Sequence[Any], kinds: Sequence[Any]) -> None:
-        """Sets an error with numbers that only the run knows. A function of the module does it, for all with numbers of these types."""
+        """Sets an error with numbers known at run time only, by a function that the module holds once for these types of numbers."""
         context, builder, convention = self.context, self.builder, self.context.call_conv
         static = tuple([context.get_dummy_value() if kind else value for value, kind in zip(values, kinds, strict=True)])
         pickled = context.get_python_api(builder).serialize_object(convention.build_excinfo_struct(error, static, None, None))
@@ -371,7 +373,8 @@ class Code:
             inside.store(told, place)
             convention._return_errcode_raw(inside, NUMBA.RETCODE_USEREXC)
 
-        operands = [POINTER(None), convention._get_excinfo_argument(builder.function), pickled, *numbers]  # two first, as Numba's functions
+        # the first two operands are those of all functions of Numba: the result, unused, and the error
+        operands = [POINTER(None), convention._get_excinfo_argument(builder.function), pickled, *numbers]
         called(builder, f"numbascan_error_{'_'.join(map(str, types_))}", NUMBA.errcode_t, operands, write)
 
     # expressions ------------------------------------------------------------------------------------------------------
@@ -438,7 +441,7 @@ class Code:
         return builder.select(builder.icmp_signed("<", index, NUMBER(0)), builder.add(index, dim), index)
 
     def _rows(self, array: Array, part: ast.Slice) -> Array:
-        """Some rows of an array, as slices of Python are clipped."""
+        """A slice of an array's rows, clipped as Python's."""
         n = array.shape[0]
 
         def clipped(bound: ast.expr) -> Any:
@@ -494,7 +497,7 @@ class Code:
         return self._one_of(reached, end)
 
     def _one_of(self, reached: Sequence[tuple[Any, Any]], end: Any) -> Any:
-        """In a block: the value that belongs to the block before."""
+        """In block `end`: the value of the block that it was reached from."""
         self.builder.position_at_end(end)
         value = self.builder.phi(reached[0][0].type)
         for pair in reached:
@@ -552,7 +555,7 @@ class Code:
         return self._called(*self.types.signatures[node], operands)
 
     def _called(self, callee: Any, signature: Any, operands: Iterable[tuple[Any, Any]]) -> Any:
-        """What a function gives for values and their types."""
+        """The result of a function for values and their types."""
         try:
             implementation = self.context.get_function(callee, signature)
         except NotImplementedError as error:  # a function that Numba has to put into its own code

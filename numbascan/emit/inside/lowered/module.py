@@ -4,11 +4,11 @@
         return _scan_step_body(x)            # an intrinsic, whose code is made here
 
 Generated text is a small part of Python: numbers whose types do not change, arrays in C order, loops over ranges, choices, errors. Types
-follow from arguments in one walk (`types.py`), and code from types in another (`code.py`). Numba's own way takes ten walks, and ends in
-code with a counter for each array and a copy of each value, which LLVM takes apart again: half to three quarters of a first call.
+follow from arguments in one walk (`types.py`), and code from types in another (`code.py`). Numba's own way takes ten walks. Its code counts
+references to each array and copies each value, which LLVM has to remove: half to three quarters of a first call.
 
-What an operation means, and what a function gives, is asked of Numba, so that the numbers are the same, bit by bit. What is not known here
-raises Unknown while types are found, before any code is made; Numba then compiles the text as it stands.
+Numba types and lowers each operation and each call, so that the numbers are the same, bit by bit. All else raises Unknown, and Numba then
+compiles the text as it stands.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _functions: dict[str, ast.FunctionDef] = {}
 
 
 def is_unknown(error: BaseException | None) -> bool:
-    """True if an error comes of a text that is not lowered here."""
+    """True if an error is caused by a text that is not lowered here."""
     while error is not None and not isinstance(error, Unknown):
         error = error.__cause__ or error.__context__
     return error is not None
 
 
 def module_code(text: str, path: str) -> CodeType | None:
-    """The code of a generated module whose functions only call what is lowered here. None: the shortcut is not taken."""
+    """The code of a generated module whose functions only call intrinsics, lowered here. None if the shortcut is not taken."""
     if not NUMBA.is_taken():
         return None
     tree = ast.parse(text)
@@ -54,7 +54,7 @@ def module_code(text: str, path: str) -> CodeType | None:
 
 
 def body(key: str, names: dict[str, Any]) -> Any:
-    """What a function of a module calls in place of its text. names: the module's."""
+    """The intrinsic that a module's function calls in place of its text. names: the module's globals."""
     function = _functions[key]
     arguments = ", ".join(["context", *(f"_{k}" for k in range(len(function.args.args)))])
 

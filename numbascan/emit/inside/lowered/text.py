@@ -45,7 +45,7 @@ class Unknown(Exception):
 
 
 def integer(node: Any) -> int | None:
-    """An integer that is written out."""
+    """The value of an integer that is written out; None for any other node."""
     if isinstance(node, ast.Constant) and type(node.value) is int:
         return node.value
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
@@ -84,7 +84,7 @@ def error(stmt: ast.Raise) -> tuple[ast.expr, list[ast.expr]]:
 
 
 def names(*nodes: ast.AST) -> Counter[str]:
-    """How often each name stands in a text."""
+    """The number of times that each name stands in a text."""
     return Counter(one.id for node in nodes for one in ast.walk(node) if isinstance(one, ast.Name))
 
 
@@ -163,7 +163,7 @@ def loops_around(function: ast.FunctionDef) -> dict[ast.AST, ast.AST]:
 
 
 def places(function: ast.FunctionDef) -> dict[ast.AST, int]:
-    """By node: its place in the order of the text. What stands to the right of `=` is before what stands to the left."""
+    """By node: its place in the order of the text, with the right side of an assignment before the left."""
     order: dict[ast.AST, int] = {}
 
     def visit(node: ast.AST) -> None:
@@ -176,7 +176,7 @@ def places(function: ast.FunctionDef) -> dict[ast.AST, int]:
 
 
 def has_end(stmts: list[ast.stmt]) -> bool:
-    """True if a block may be left at its end."""
+    """True if the end of a block can be reached."""
     last = stmts[-1]
     if isinstance(last, ast.If):
         return not last.orelse or has_end(last.body) or has_end(last.orelse)

@@ -14,7 +14,7 @@ from ..shortcuts import LOWERED as NUMBA
 from . import text
 
 NEW_ARRAYS = (np.empty, arrays.small_array)
-"""The functions whose arrays are views of nothing."""
+"""The functions that return new arrays."""
 
 
 def is_array(type_: Any) -> bool:
@@ -23,17 +23,15 @@ def is_array(type_: Any) -> bool:
 
 
 def plain(type_: Any) -> Any:
-    """A type without the value of a literal."""
+    """A type without the value that a literal type holds."""
     return types.unliteral(type_)
 
 
 class Types:
-    """The types of a function, for given types of its arguments. Raises Unknown for what is not lowered.
+    """The types of a function, for given types of its arguments. Raises Unknown for text that is not lowered.
 
-    locals: by name; of: by expression, an integer that is written out has a literal type. signatures: by operation, the type of the
-    function that it calls, and the signature.
-
-    A name has one type in all of a function.
+    locals: by name, which has one type in all of a function. of: by expression; an integer that is written out has a literal type.
+    signatures: by operation, the type of the function that it calls, and its signature.
     """
 
     def __init__(self, context: Any, function: ast.FunctionDef, names: dict[str, Any], arguments: Sequence[Any]) -> None:
@@ -42,7 +40,7 @@ class Types:
         self.of: dict[ast.AST, Any] = {}
         self.signatures: dict[ast.AST, tuple[Any, Any]] = {}
         self.returned: Any = None
-        self._natural = set[str]()  # counters of loops that are never negative
+        self._natural = set[str]()  # loop counters that are never negative
         self._find_natural(function)
         self._resolved: dict[Any, tuple[Any, Any]] = {}
         self._block(function.body)
@@ -117,7 +115,7 @@ class Types:
                 self._expr(one)
 
     def message(self, node: ast.expr) -> str | None:
-        """The text of an error, if that is what a name stands for."""
+        """The text of an error that a name stands for; None if it stands for anything else."""
         value = self.names.get(node.id) if isinstance(node, ast.Name) else None
         return value if isinstance(value, str) else None
 
@@ -227,7 +225,7 @@ class Types:
         return array.copy(ndim=len(shape))
 
     def _operation(self, node: ast.AST, function: Any, operands: Sequence[ast.expr]) -> Any:
-        """The type of what a function of Python gives."""
+        """The type of a Python function's result."""
         args = tuple([self._expr(one) for one in operands])
         key = function, args
         if key not in self._resolved:
@@ -246,13 +244,13 @@ class Types:
     # what is known
 
     def is_known(self, node: ast.expr) -> bool:
-        """True for `np.inf` and its like, which no local has a part in."""
+        """True for a name of the module, or an attribute of one, such as `np.inf`: no local is part of it."""
         while isinstance(node, ast.Attribute):
             node = node.value
         return isinstance(node, ast.Name) and node.id not in self.locals
 
     def object_at(self, node: ast.expr) -> Any:
-        """The Python object that a text names."""
+        """The Python object of a name, or of an attribute."""
         if isinstance(node, ast.Attribute):
             return getattr(self.object_at(node.value), node.attr)
         if isinstance(node, ast.Name):
@@ -274,7 +272,7 @@ class Types:
         return isinstance(node, ast.Subscript) and text.is_shape(node.value)
 
     def _find_natural(self, function: ast.FunctionDef) -> None:
-        """Counters that nothing else assigns to, all of whose loops go up from a number that is never negative."""
+        """Finds loop counters that are never negative: nothing else assigns to them, and all their loops count up from such a number."""
         loops = [(next(iter(text.names(one.target))), *text.bounds(one)) for one in ast.walk(function) if isinstance(one, ast.For)]
         targets = [one.targets[0] for one in ast.walk(function) if isinstance(one, ast.Assign)]
         targets += [one.target for one in ast.walk(function) if isinstance(one, ast.AugAssign)]

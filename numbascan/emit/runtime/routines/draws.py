@@ -1,4 +1,4 @@
-"""Draws of many numbers, for njit: the words of each Philox block in turn."""
+"""Draws of many numbers, for njit: each Philox block is computed once for all its words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ....ops import draw_methods
 from ..intrinsics import small_array
 from ..random import is_outside, normal_inside, normal_outside, normal_pair, philox, tail_of, turned_to
 
-TILE = 64  # words between Philox, which SIMD does not take, and what it takes; they stay in the first cache
+TILE = 64  # words of a tile, which stays in the first cache: Philox is no SIMD, what follows is
 
 
 @njit(error_model="numpy")
@@ -64,9 +64,10 @@ def normals_ahead(result: Any, k0: Any, k1: Any, number: Any, tag: Any, position
 
 @njit(error_model="numpy")
 def single_normals_ahead(result: Any, k0: Any, k1: Any, number: Any, tag: Any, position: Any, stride: Any) -> None:
-    """Fills `result` with the normal numbers that words of a draw make one each, from `position` on, every `stride`-th.
+    """Fills `result` with the normal numbers of a draw, one for each word, from `position` on, every `stride`-th.
 
-    All are computed as if they were in the middle of the distribution, then those that are not, side by side: 7 -> 3.5 ns a number.
+    All numbers are computed by the formula for the middle of the distribution, then those in the tails again, gathered, by theirs:
+    7 -> 3.5 ns a number.
     """
     word, place = small_array((TILE,), np.uint64), small_array((TILE,), np.int64)
     tail, size = small_array((TILE,), np.float64), small_array((TILE,), np.float64)
@@ -101,7 +102,7 @@ def normals_into(result: Any, k0: Any, k1: Any, number: Any, count: Any = 0) -> 
 
 
 def _in_python(method: Any) -> Any:
-    """A routine by NumPy's arithmetic: words overflow as they should."""
+    """A routine in NumPy's arithmetic, without warnings, since words are meant to overflow."""
 
     def ahead(result: Any, k0: Any, k1: Any, number: Any, tag: Any, position: Any, stride: Any) -> None:
         with np.errstate(over="ignore"):

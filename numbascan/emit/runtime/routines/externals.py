@@ -1,7 +1,7 @@
 """Functions that users compiled with Numba, as generated code calls them: `newton_1f…(results…, operands…)`.
 
-A name holds a digest of all that its function reads (`inside/frozen.py`), and so does every kernel that calls it. What no text tells is
-called by a name of this process alone, and no kernel that calls that is kept. Arrays are handed over as such that may not be written.
+A routine's name holds a digest of all that its function reads (`inside/frozen.py`), and so do the kernels that call it. A function that
+reads what no text tells has a name of this process alone, and kernels that call it are not kept on disk. Arrays are passed read-only.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ def known(name: str) -> Compiled:
 
 
 class Compiled:
-    """A function of Numba's for operands of given kinds. `__call__` gives its results as a tuple; those that are None are left out.
+    """A function of Numba's, compiled for operands of given kinds. `__call__` returns its results as a tuple, without those that are None.
 
-    copy: all that it reads. places: of the results that the function returns, None where it returns None. is_tuple: does it return a tuple?
-    returned: what it returns, as Numba's type.
+    copy: its frozen copy. places: for each value that it returns, False if that is None. is_tuple: True if it returns a tuple.
+    returned: Numba's type of what it returns.
     """
 
     def __init__(self, source: Any, operands: tuple[Kind, ...], routine: str, digest: str, copy: Frozen) -> None:
         self.source, self.operands, self.routine, self.digest = source, operands, routine, digest
         self.name = str(source.py_func.__name__)
-        self.copy = copy  # holds what was told by its address
+        self.copy = copy  # keeps alive the objects that its digest knows by their addresses
         self._function, returned = _compiled(copy, [_type(*kind) for kind in operands], self.name)
         self.returned = str(returned)
         self.is_tuple = isinstance(returned, types.BaseTuple)
@@ -76,7 +76,7 @@ class Compiled:
 
     @cached_property
     def unfit_for_gpu(self) -> str:
-        """Why it is no code for a GPU, as far as code for the CPU tells; "" if nothing is against it."""
+        """Why it cannot be compiled for a GPU, as far as its code for the CPU tells; "" if nothing is against it."""
         if any(rank for _, rank in self.results):
             return "returns an array, which code for a GPU cannot make; let it return numbers"
         for part in self.copy.parts():
@@ -101,9 +101,9 @@ class Compiled:
         return ""
 
     def wrong_shape(self, k: int) -> str:
-        """What is said where result k has another shape than it was to have."""
+        """The message for a result k that has not the shape told by shape=."""
         which = f"result {k} of {self.name}" if len(self.results) > 1 else f"the result of {self.name}"
-        return f"{which} has another shape than it was to have, ns.external says by shape= which"
+        return f"{which} has another shape than shape= of ns.external says"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return compiled, (self.source, self.operands)
@@ -121,7 +121,7 @@ def compiled(function: Any, operands: tuple[Kind, ...]) -> Compiled:
 
 
 def _compiled(copy: Frozen, operands: Sequence[Any], name: str) -> tuple[Any, Any]:
-    """The compiled function, and what it returns."""
+    """The compiled function, and Numba's type of what it returns."""
 
     def make(python: FunctionType, of: Frozen) -> Any:
         signatures = [tuple(operands)] if of is copy and not of.signatures else of.signatures
@@ -133,7 +133,7 @@ def _compiled(copy: Frozen, operands: Sequence[Any], name: str) -> tuple[Any, An
     later: list[tuple[Any, Any]] = []
     function = copy.built(make)
     try:
-        for one, signatures in reversed(later):  # once all that they read is there
+        for one, signatures in reversed(later):  # only now: all the functions that they call exist
             for signature in signatures:
                 one.compile(signature)
             if signatures:
@@ -163,7 +163,7 @@ def reason_of(error: Exception) -> str:
 
 
 def _of_readonly(signature: Any) -> Any:
-    """A signature whose arrays may not be written."""
+    """A signature with its arrays read-only."""
     args, returned = (signature, None) if isinstance(signature, tuple) else (signature.args, signature.return_type)
     args = tuple(one.copy(readonly=True) if isinstance(one, types.Array) else one for one in args)
     return args if returned is None else returned(*args)
@@ -192,7 +192,7 @@ def _readonly(array: np.ndarray) -> np.ndarray:
 
 
 def _caller(function: Any, of: Compiled) -> Any:
-    """The function that generated code calls: it puts results into arrays that are there."""
+    """The function that generated code calls: it writes the results into arrays that it is given."""
     n = len(of.results)
     operands, results = _names(len(of.operands)), [f"r{k}" for k in range(n)]
     lines = [f"def call({', '.join(results)}, {operands}):" if operands else f"def call({', '.join(results)}):"]
@@ -214,7 +214,7 @@ def _names(count: int) -> str:
 
 
 def new_function(text: str, **reads: Any) -> Callable[..., Any]:
-    """The function `call` of a text that reads these names."""
+    """The function `call` that a text defines, with `reads` as its globals."""
     namespace = {"__name__": __name__, **reads}
     exec(text, namespace)
     function: Callable[..., Any] = namespace["call"]

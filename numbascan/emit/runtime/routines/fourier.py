@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms of contiguous rows, without a factor, for njit: NumPy's own."""
+"""Discrete Fourier transforms of contiguous rows, unnormalised, for njit: NumPy's own loops."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _external: Any = types.ExternalFunction
 
 
 def fft_into(result: Any, values: Any, inverse: bool) -> None:
-    """The transform of complex numbers, or the inverse one times their number."""
+    """The transform of complex numbers, or the inverse transform times their number."""
     numpy_fft.of_complex(result, values, inverse)
 
 

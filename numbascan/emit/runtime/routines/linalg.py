@@ -1,11 +1,11 @@
 """Linear systems, inverses and determinants of C-contiguous arrays, for generated code: `routine(results…, operands…)`.
 
 Matrices of up to SMALL rows are handled by plain loops without allocation, larger ones by LAPACK. `solve_vector_into_3` is
-`solve_vector_into` for matrices known to have 3 rows: the compiler writes out its loops (16, 25, 40 ns for 2, 3, 4 rows; LAPACK takes
+`solve_vector_into` for matrices known to have 3 rows: the compiler unrolls its loops (16, 25, 40 ns for 2, 3, 4 rows; LAPACK takes
 280 to 420).
 
-A routine says by its result whether it could do its work (False: a matrix is singular), and the generated code raises, which knows the
-user's line: an exception from within keeps Numba from removing its atomic counting of references, some 20 ns a call.
+A routine returns False if a matrix is singular, and the generated code, which knows the user's line, raises the error. If the routine
+raised it, Numba could not remove its atomic reference counts, some 20 ns a call.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def _inv_known(n: int) -> Any:
 
 @routine
 def lu_into(lu: Any, pivots: Any, a: Any) -> None:
-    """The factors L (without its diagonal of ones) and U in one matrix, and with which row each row in turn was exchanged."""
+    """The factors L (without its diagonal of ones) and U in one matrix, and for each row in turn the row that it was exchanged with."""
     m, n = a.shape
     work, exchanged = np.empty((n, m), a.dtype), np.empty(min(m, n), PIVOT)  # in Fortran's order: m rows
     copy_transposed(work, a)
@@ -151,7 +151,7 @@ def _phase_and_log(n: int, lu: Any, sign: int, phase: Any, log: Any) -> None:
 
 @inner
 def _det_of(n: int, lu: Any, sign: int, det: Any) -> None:
-    """The product of pivots; by logarithms, as NumPy does it, where a part of it may overflow or lose digits."""
+    """The product of pivots; by logarithms, as NumPy does it, where a partial product may overflow or lose digits."""
     det[0] = sign
     is_safe = True
     for k in range(n if sign != 0 else 0):

@@ -1,14 +1,15 @@
-"""Products of matrices whose rows do not know of each other, for njit.
+"""Matrix products whose rows have the same bits whatever the other rows are, for njit.
 
-BLAS picks its kernel by the shape, so that a row of a product may have other bits among 8 rows than among 100. Here each element is the one
-sequence `total = fma(a[i, k], w[k, j], total)` for k = 0, 1, … from total = 0, whichever tile it stands in. All NaNs are the same NaN.
+BLAS picks its kernel by the shape, so a row of a product may have other bits among 8 rows than among 100. Here each element is the
+sequence `total = fma(a[i, k], w[k, j], total)` for k = 0, 1, … from total = 0, in every tile. All NaNs have the same bits.
 
-A single row takes a large matrix row by row, as it lies in memory: 0.6 to 0.8 of the time of tiles. All else goes in tiles.
+A product of a single row and a large matrix reads the matrix row by row, in the order of memory: 0.6 to 0.8 of the time of tiles. All
+other products go in tiles.
 
-A tile is a few rows times a few vectors of columns, whose sums stay in registers over DEPTH values of k. What does not fill a tile is done
-twice rather than in a way of its own: rows behind the last are the last one again, and the last vector of columns ends where they end.
+A tile is a few rows times a few vectors of columns; its sums stay in registers over DEPTH values of k. What does not fill a tile is
+computed twice, which needs no code of its own: a tile repeats the last row, and its last vector of columns overlaps the one before.
 
-LLVM's vectoriser would do for the columns, but it makes vectors of 32 bytes for Intel's processors, half of what BLAS uses.
+Vectors are written out here. LLVM's vectoriser would find them, too, but only of 32 bytes on Intel's processors, half of what BLAS uses.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ from ...inside.compiling import CACHE_LINE, ROUTINES
 from ...inside.module_functions import called
 from ...inside.vector_forms import has_fma
 
-ROWS, DEPTH = 128, 128  # of a: what their tiles need of w's columns fits the first cache
-SEVERAL = 16  # rows from which that is copied: where a row of w has 4096 bytes, all of a column is in the same few places of a cache
-FEW = 4  # rows up to which tiles of two rows win
-CACHE = 1 << 15  # bytes of w from which a single row takes it row by row, as it lies in memory, and keeps its sums there
+ROWS, DEPTH = 128, 128  # rows and columns of a in a block: the part of w that its tiles share fits into the first cache
+COPIED_ROWS = 16  # rows of a above which that part is copied: with rows of 4096 bytes a column of w maps to few sets of a cache
+FLAT_ROWS = 4  # rows of a up to which tiles of two rows are faster
+CACHE = 1 << 15  # bytes of w above which a single row reads it row by row, and keeps its sums in memory
 STREAMS = 8  # rows of w at a time
 _IN_PYTHON = bool(vars(config)["DISABLE_JIT"])
 _NUMBER, _PLACE = ir.IntType(64), ir.IntType(32)
@@ -39,7 +40,7 @@ _built: Any = intrinsic  # untyped: the first argument of an intrinsic is Numba'
 
 
 def _features(context: Any) -> list[str]:
-    """What the processor has, such as "+avx2"."""
+    """The features of the processor, such as "+avx2"."""
     return context.codegen().magic_tuple()[2].split(",")
 
 
@@ -48,14 +49,14 @@ def _is_x86(context: Any) -> bool:
 
 
 def _lanes(context: Any, dtype: Any) -> int:
-    """How many numbers a vector register holds. LLVM splits vectors that are too long: only the speed depends on this."""
+    """The numbers that a vector register holds. Only the speed depends on it: LLVM splits vectors that are too long."""
     features = _features(context)
     size = 64 if "+avx512f" in features else 32 if "+avx" in features else 16
     return size * 8 // dtype.bitwidth
 
 
 def _sums(context: Any) -> int:
-    """How many vectors of sums stay in registers, of which there are 32, or 16."""
+    """The vectors of sums that stay in registers: 16 of 32 registers, or 12 of 16."""
     return 12 if _is_x86(context) and "+avx512f" not in _features(context) else 16
 
 
@@ -65,14 +66,14 @@ def _is_matrix(x: Any, dtype: Any) -> bool:
 
 @_built
 def _lanes_of(typing: Any, x: Any) -> Any:
-    """How many elements of x a vector register holds."""
+    """The elements of x that a vector register holds."""
     return types.intp(x), lambda context, builder, signature, args: _NUMBER(_lanes(context, x.dtype))
 
 
 def _tiles(rows: int, vectors: int, part: int = 1) -> Any:
-    """A function that computes the rows of out from `top` to `bottom`, in some columns from j on.
+    """A function that computes the rows of out from `top` to `bottom`, in the columns of one tile from j on.
 
-    Its tiles have so many rows, and so many vectors of columns. A vector is a `part` of what a register holds: half of it for 2.
+    rows, vectors: the rows of a tile, and its vectors of columns. part: a vector is this fraction of a register, half of it for 2.
     """
 
     @_built
@@ -96,7 +97,7 @@ def _tiles(rows: int, vectors: int, part: int = 1) -> Any:
 
 @_built
 def _streamed(typing: Any, a: Any, w: Any, out: Any, columns: Any) -> Any:
-    """Computes the first columns of out, a number that fills vectors, with sums in memory."""
+    """Computes the first `columns` columns of out, a multiple of a vector's length, with sums in memory."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         kind = ir.VectorType(context.get_data_type(out.dtype), _lanes(context, out.dtype))
@@ -117,22 +118,22 @@ def _streamed(typing: Any, a: Any, w: Any, out: Any, columns: Any) -> Any:
 
 
 def _write(builder: Any, kind: Any, rows: int, vectors: int, add_product: Callable[..., Any]) -> None:
-    """Writes such a function: loops over blocks of k, over tiles, and over k within a block.
+    """Writes the function of tiles: loops over blocks of k, over tiles, and over k within a block.
 
-    On 512 x 512 numbers, in GFLOP/s: 35 without blocks, 55 with blocks, 75 with copies, as BLAS.
+    On 512 x 512 numbers: 35 GFLOP/s without blocks, 55 with blocks, 75 with copies, as fast as BLAS.
     """
     builder.function.attributes.add("optsize")  # loops are not unrolled: as fast, and compiled in 0.28 s instead of 0.34
     a, w, out, depth, n, top, bottom, j = builder.function.args
     size, width = 8 if isinstance(kind.element, ir.DoubleType) else 4, _NUMBER(vectors * kind.count)
     pairs = list(product(range(rows), range(vectors)))
     last = builder.sub(bottom, _NUMBER(1))
-    is_copied = builder.and_(builder.icmp_signed(">", builder.sub(bottom, top), _NUMBER(SEVERAL)), ir.IntType(1)(rows > FEW))
+    is_copied = builder.and_(builder.icmp_signed(">", builder.sub(bottom, top), _NUMBER(COPIED_ROWS)), ir.IntType(1)(rows > FLAT_ROWS))
     memory = builder.alloca(ir.ArrayType(kind, DEPTH * vectors))
     memory.align = CACHE_LINE
     zeros, nans = (ir.Constant(kind, [number] * kind.count) for number in (0.0, float("nan")))
 
     def address(start: Any, row: Any, length: Any, column: Any) -> Any:
-        """Of the element (row, column) of the matrix with rows of this length that begins at `start`."""
+        """The address of the element (row, column), in the matrix at `start` with rows of this length."""
         return builder.add(start, builder.mul(builder.add(builder.mul(row, length), column), _NUMBER(size)))
 
     def at(start: Any, row: Any, length: Any, column: Any, type_: Any = kind) -> Any:
@@ -161,7 +162,7 @@ def _write(builder: Any, kind: Any, rows: int, vectors: int, add_product: Callab
         sums = [builder.select(is_first, zeros, builder.load(place, align=size)) for place in places]
         sums = _loop(builder, start, end, 1, sums, partial(add_products, a_rows, factors))
         for place, total in zip(places, sums, strict=True):
-            # of two NaNs an instruction takes the one that stands first, and LLVM may write either first
+            # one NaN for all: of two an instruction takes the first operand, and LLVM may exchange the operands
             builder.store(builder.select(builder.fcmp_unordered("uno", total, total), nans, total), place, align=size)
         return []
 
@@ -170,13 +171,13 @@ def _write(builder: Any, kind: Any, rows: int, vectors: int, add_product: Callab
         numbers = [_in_all_lanes(builder, builder.load(builder.gep(row, [k]), align=size), kind) for row in a_rows]
         return [add_product(builder, numbers[row], w_vectors[step], total) for (row, step), total in zip(pairs, sums, strict=True)]
 
-    at_least_one = builder.select(builder.icmp_signed("<", depth, _NUMBER(1)), _NUMBER(1), depth)  # sums of nothing are written, too
+    at_least_one = builder.select(builder.icmp_signed("<", depth, _NUMBER(1)), _NUMBER(1), depth)  # empty sums are written, too: zeros
     _loop(builder, _NUMBER(0), at_least_one, DEPTH, [], block)
     builder.ret_void()
 
 
 def _write_streamed(builder: Any, kind: Any, add_product: Callable[..., Any]) -> None:
-    """Writes such a function: loops over rows, over a few values of k at a time, and over vectors of columns."""
+    """Writes the function with sums in memory: loops over rows, over a few values of k at a time, and over vectors of columns."""
     a, w, out, m, depth, n, columns = builder.function.args
     size = 8 if isinstance(kind.element, ir.DoubleType) else 4
     zeros, nans = (ir.Constant(kind, [number] * kind.count) for number in (0.0, float("nan")))
@@ -214,7 +215,7 @@ def _write_streamed(builder: Any, kind: Any, add_product: Callable[..., Any]) ->
 
 
 def _loop(builder: Any, first: Any, end: Any, step: int, carried: list[Any], body: Callable[[Any, list[Any]], list[Any]]) -> list[Any]:
-    """`for i in range(first, end, step): carried = body(i, carried)`; gives `carried`."""
+    """`for i in range(first, end, step): carried = body(i, carried)`; returns `carried`."""
     before, head, inside, after = builder.block, *(builder.append_basic_block() for _ in range(3))
     builder.branch(head)
     builder.position_at_end(head)
@@ -248,7 +249,7 @@ def _fused(builder: Any, x: Any, y: Any, total: Any) -> Any:
 
 
 def _rounded_twice(builder: Any, x: Any, y: Any, total: Any) -> Any:
-    """The same where the processor has no such instruction, in every tile: libm's fma would be called for each number."""
+    """x * y + total, rounded twice, in every tile of a processor without that instruction: libm's fma is a call for each number."""
     return builder.fadd(builder.fmul(x, y), total)
 
 
@@ -260,7 +261,7 @@ _few, _wide, _narrow, _half, _single = _tiles(2, 4), _tiles(8, 2), _tiles(8, 1),
 def _row_products(out: Any, a: Any, w: Any) -> None:
     """out = a @ w of C-contiguous matrices of one dtype, float32 or float64; row i of out depends on row i of a and on w alone.
 
-    The three do not overlap. Whoever calls knows that the lengths agree.
+    *Relies on*: the three do not overlap, and their lengths agree.
     """
     m, n = out.shape
     lanes = _lanes_of(out)
@@ -272,7 +273,7 @@ def _row_products(out: Any, a: Any, w: Any) -> None:
     for top in range(0, m, ROWS):
         bottom = min(top + ROWS, m)
         j = first
-        while m <= FEW and n - j >= 4 * lanes:
+        while m <= FLAT_ROWS and n - j >= 4 * lanes:
             _few(a, w, out, top, bottom, j)
             j += 4 * lanes
         while n - j >= 2 * lanes:

@@ -1,4 +1,4 @@
-"""What the routines on small matrices share: memory without allocation, elimination, and variants for a known number of rows."""
+"""Parts shared by the routines on small matrices: memory on the stack, elimination, and variants for a known number of rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ...inside.compiling import ROUTINES
 
 SMALL = 8  # rows up to which plain loops win: 0.5 us against LAPACK's 0.9 at 8, both about 1 us at 10
 
-inner = numba.njit(error_model="numpy", forceinline=True)  # joins the code around it: a known `n` unrolls its loops
+inner = numba.njit(error_model="numpy", forceinline=True)  # inlined: a known `n` unrolls its loops
 _in_place: Any = intrinsic  # untyped: the first argument of an intrinsic is Numba's
 helper = numba.njit(error_model="numpy")
 in_any_order = numba.njit(error_model="numpy", fastmath={"reassoc"})  # sums take several accumulators
@@ -73,7 +73,7 @@ def copy_matrix(x: Any, a: Any) -> None:
 
 @helper
 def copy_transposed(x: Any, a: Any) -> None:
-    """Makes the first rows of x the columns of a, and so x in Fortran's order what a is in C's."""
+    """Copies the transpose of a into the first rows of x, which in Fortran's order then are a."""
     for i in range(a.shape[0]):
         for j in range(a.shape[1]):
             x[j, i] = a[i, j]
@@ -89,8 +89,8 @@ def magnitude(z: Any) -> Any:
 def eliminate(n: int, lu: Any, x: Any, m: int) -> int:
     """Makes lu an upper triangle by Gaussian elimination with partial pivoting, and does the same to the m columns of x.
 
-    Gives the sign of the row exchanges, 0 where a pivot is 0. Rows are exchanged whenever a larger pivot turns up: then every
-    place is a known number where n is, and lu can live in registers (25 ns instead of 50 for 3 x 3).
+    Returns the sign of the row exchanges, 0 where a pivot is 0. Rows are exchanged whenever a larger pivot turns up: so every index
+    is a constant if n is, and lu stays in registers (25 ns instead of 50 for 3 x 3).
     """
     sign = 1
     for k in range(n):

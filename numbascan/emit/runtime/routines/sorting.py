@@ -11,7 +11,7 @@ from numba.extending import overload
 
 from ...inside import numpy_sorts
 
-RUN = 16  # up to so many elements insertion is the fastest sort, and needs no memory
+RUN = 16  # elements up to which insertion is the fastest sort; it needs no memory
 
 
 @njit
@@ -109,7 +109,7 @@ def _sorting(comes_before: Callable[..., Any]) -> Callable[..., Any]:
 
 @njit
 def _copied(row: Any, values: Any) -> Any:
-    """Copies the values into `row`; is one of them a zero?"""
+    """Copies the values into `row`; True if one of them is 0."""
     has_zero = False
     for k in range(len(values)):
         row[k] = values[k]
@@ -119,7 +119,7 @@ def _copied(row: Any, values: Any) -> Any:
 
 @njit
 def _zeros_in_order(row: Any, values: Any) -> None:
-    """Zeros of both signs are equal: in a sorted `row` they stand as among the `values`."""
+    """Puts the zeros of a sorted `row` in the order of the `values`: 0.0 and -0.0 are equal, and a stable sort keeps their order."""
     first, last = 0, len(row)
     while first < last:
         middle = (first + last) // 2
@@ -135,7 +135,7 @@ def _zeros_in_order(row: Any, values: Any) -> None:
 
 
 def sort_into(result: Any, values: Any) -> None:
-    """The numbers sorted as a stable sort would, by NumPy's fastest sort of their dtype. Not complex ones."""
+    """Sorts real numbers by NumPy's fastest sort of their dtype, with the result of a stable sort."""
     result[:] = np.sort(values, kind="stable")
 
 
@@ -162,7 +162,7 @@ def _typed_sort_into(result: Any, values: Any) -> Callable[..., Any]:
 def _taking_middles(sort: Callable[..., Any]) -> Callable[..., Any]:
     @njit
     def middles(result: Any, values: Any) -> None:
-        """The two in the middle of a sorted row, which are one where there are odd numbers of them; NaN where the last one is."""
+        """The two middle values in sorted order, twice the same if their number is odd; NaN if a value is NaN."""
         items, n = np.empty_like(values), len(values)
         sort(items, values)
         last = items[n - 1]
@@ -183,7 +183,7 @@ def _ordering(comes_before: Callable[..., Any]) -> Callable[..., Any]:
     return order
 
 
-MANY = 400  # from so many on, counting digits is faster than comparing
+MANY = 400  # elements from which radix sort is faster than merge sort
 DIGIT = 11  # bits
 
 
@@ -201,7 +201,7 @@ def _radix_sort(keys: Any, items: Any) -> None:
     n_passes = 0
     for digit in range(n_digits):
         shift, row = np.uint64(DIGIT * digit), counts[digit]
-        if n and row[(np.uint64(source[0]) >> shift) & np.uint64(mask)] == n:  # one digit for all
+        if n and row[(np.uint64(source[0]) >> shift) & np.uint64(mask)] == n:  # all keys have the same digit
             continue
         place = 0
         for digits in range(mask + 1):
@@ -222,7 +222,7 @@ def _radix_sort(keys: Any, items: Any) -> None:
 
 
 def _counting(bits: type, is_float: bool) -> Callable[..., Any]:
-    """The order of long rows of numbers by counting the digits of unsigned keys; of short ones, or where two zeros differ, by comparing."""
+    """A function for the order of numbers: by radix sort of unsigned keys; by merge sort for short rows, and where there is a -0.0."""
     merge_order = _merge_sort(_by_key)
     sign, shift = bits(1 << (8 * np.dtype(bits).itemsize - 1)), 8 * np.dtype(bits).itemsize - 1
 
@@ -232,7 +232,7 @@ def _counting(bits: type, is_float: bool) -> Callable[..., Any]:
 
     @njit
     def counted(values: Any) -> int:
-        """How many are no NaN; -1 if there is a negative zero, whose key is not that of zero, or few."""
+        """The number of values that are not NaN; -1 for merge sort: in short rows, or with a -0.0, whose key differs from that of 0.0."""
         if len(values) < MANY:
             return -1
         numbers, count = values.view(bits), 0

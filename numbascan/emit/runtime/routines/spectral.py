@@ -75,7 +75,7 @@ def _singular(s: Any, work: Any, u: Any, vh: Any, job: int) -> bool:
         return False
     if len(s) > 0:
         return gesdd(work, s, u, vh, job) == 0
-    for vectors in (u, vh):  # those of no singular values that complete a basis
+    for vectors in (u, vh):  # without singular values, the vectors that complete a basis are unit vectors
         for i in range(vectors.shape[0]):
             for j in range(vectors.shape[1]):
                 vectors[i, j] = 1 if i == j else 0
@@ -108,7 +108,7 @@ def svdvals_into(s: Any, a: Any) -> bool:
 
 @routine
 def pinv_into(x: Any, a: Any, rcond: float) -> bool:
-    """The inverse of `a` where it has one: singular values up to rcond times the greatest count as 0.
+    """The pseudo-inverse of `a`: singular values up to rcond times the greatest count as 0.
 
     False where `a` is not finite, or singular values do not converge.
     """
@@ -151,7 +151,7 @@ def _eig_real(values: Any, vectors: Any, a: Any, job: int) -> bool:
     for j in range(n):
         values[j] = complex(real[j], imag[j])
     for j in range(n if job == ord("V") else 0):
-        # of a pair, j and j + 1: right[j] +- right[j + 1] * 1j
+        # the vectors of a conjugate pair, j and j + 1: right[j] +- right[j + 1] * 1j
         first, sign = (j - 1, -1) if imag[j] < 0 else (j, 1)
         for i in range(n):
             vectors[i, j] = complex(right[first, i], sign * right[first + 1, i] if imag[j] != 0 else 0)
@@ -233,7 +233,7 @@ def _multiply(product: Any, a: Any, b: Any) -> None:
 
 @helper
 def _norm(a: Any) -> float:
-    """The 1-norm: the largest sum of sizes in a column; NaN where there is one."""
+    """The 1-norm: the largest sum of absolute values in a column; NaN if there is a NaN."""
     largest = 0.0
     for j in range(len(a)):
         total = 0.0
@@ -248,7 +248,7 @@ def _norm(a: Any) -> float:
 
 @helper
 def _approximant(x: Any, a: Any, work: Any, degree: int) -> bool:
-    """x = q(a)^-1 p(a), where p and q hold the terms of odd power with sign + and -."""
+    """x = q(a)^-1 p(a), the Pade approximant of exp; q is p with other signs of the odd powers. False where q(a) is singular."""
     n = len(a)
     square, power, odd, even, other = work[0], work[1], work[2], work[3], work[4]
     coefficients = _PADE[degree]
@@ -307,7 +307,7 @@ def _expm(x: Any, a: Any, bounds: Any) -> bool:
 def expm_into(x: Any, a: Any) -> bool:
     """The exponential of a in double precision, by scaling, a Pade approximant and squaring; NaN where a is not finite.
 
-    False where the approximant has none.
+    False where the denominator of the approximant is singular.
     """
     return _expm(x, a, _DOUBLE)
 

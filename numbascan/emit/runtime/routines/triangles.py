@@ -12,8 +12,8 @@ import numpy as np
 from ...inside.lapack import potrf
 from .small import SMALL, column, copy_matrix, helper, in_any_order, inner, known_rows, routine
 
-DOT = 1000  # numbers from which BLAS adds products as fast as a loop: a call takes as long as a loop over 400
-BLOCK = 32  # rows of a triangular system that are solved by loops; the rest is products of matrices
+DOT = 1000  # elements from which BLAS's dot product is as fast as a loop: a call takes as long as a loop over 400
+BLOCK = 32  # rows of a triangular system that are solved by loops; the rest is matrix products
 
 
 @inner
@@ -110,7 +110,7 @@ def _part(a: Any, rows: Any, columns: Any, trans: int) -> Any:
 
 @helper
 def _triangular_large(x: Any, a: Any, b: Any, lower: bool, trans: int, unit: bool) -> bool:
-    """BLOCK rows at a time: what is solved already enters by a product of matrices."""
+    """Solves BLOCK rows at a time; the rows solved before enter by a matrix product."""
     n, m = x.shape
     forward = lower == (trans == 0)
     copy_matrix(x, b)
@@ -131,7 +131,7 @@ def _triangular_large(x: Any, a: Any, b: Any, lower: bool, trans: int, unit: boo
 
 @in_any_order
 def _sum_of_products(a: Any, i: int, x: Any, first: int, last: int) -> Any:
-    """The elements from `first` to `last` of row i of a, times those of x. Indices that cannot be negative are not asked about."""
+    """The dot product of a[i, first:last] and x[first:last]. Callers pass unsigned indices, which need no check for negative ones."""
     total = x.dtype.type(0)
     for k in range(first, last):
         total += a[i, k] * x[k]
@@ -140,7 +140,7 @@ def _sum_of_products(a: Any, i: int, x: Any, first: int, last: int) -> Any:
 
 @helper
 def _triangular_vector(x: Any, a: Any, b: Any, lower: bool, trans: int, unit: bool) -> bool:
-    """Row by row of `a`: what is solved enters the next element as one product, or each solved element all that wait for it."""
+    """Reads `a` row by row. With trans 0 the solved elements enter the next one by a dot product; else each enters all that need it."""
     n = len(x)
     forward = lower == (trans == 0)
     for i in range(n):
