@@ -20,6 +20,7 @@ from .loops import (
     Call,
     For,
     Index,
+    Length,
     Let,
     Load,
     Name,
@@ -155,7 +156,8 @@ class Effects:
         for part in (part for expr in expressions(stmt) for part in parts(expr)):
             if isinstance(part, Load):
                 self._touch(self.read, part.array, part.index, memory)
-        self.scalars.update(name for expr in expressions(stmt) for name, is_element in names_in(expr) if not is_element)
+            elif isinstance(part, Name | Length):
+                self.scalars.add(part.name if isinstance(part, Name) else part.array)
 
     @staticmethod
     def _touch(accesses: Accesses, array: str, place: Place, memory: Memory) -> None:

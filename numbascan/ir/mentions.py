@@ -18,7 +18,7 @@ def loads_in(expr: Index) -> Iterator[Load]:
 
 
 def memory_of(stmts: Iterable[Stmt]) -> dict[str, str]:
-    """Views and arrays that have views, each with one name for the memory that they share."""
+    """Views and arrays that have views, each with one name for the memory that they share: that of the array behind all views."""
     memory: dict[str, str] = {}
 
     def root(name: str) -> str:
@@ -28,7 +28,7 @@ def memory_of(stmts: Iterable[Stmt]) -> dict[str, str]:
 
     for stmt in walk(stmts):
         if isinstance(stmt, Alias):
-            memory[root(stmt.array)] = root(stmt.name)
+            memory[root(stmt.name)] = root(stmt.array)
     return {name: root(name) for name in list(memory)}
 
 
