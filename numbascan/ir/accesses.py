@@ -210,6 +210,10 @@ class Passes:
             self._forms[index] = found if is_fixed else None
         return self._forms[index]
 
+    def moves(self, place: Place) -> bool:
+        """True if a place is another one in each pass, since one of its indices is."""
+        return any(form is not None and form[0] != 0 for form in map(self.form, place))
+
     def distances(self, one: Access, other: Access) -> Distances:
         """How many passes after `one` touches an element `other` may touch it."""
         if one.array != other.array or self.changes(one.array):

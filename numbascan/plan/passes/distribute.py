@@ -67,7 +67,7 @@ def _in_two(loop: For, around: Surroundings, names: Names, target: Target) -> li
     if left is None or len(left) > target.left_by_lane:
         return None
     side_by_side = Lanes(replace(loop, body=first, kind="lanes"), around)
-    if not side_by_side.are_independent(around):
+    if not side_by_side.are_independent():
         return None
     lanes = replace(loop, body=first, kind="time" if side_by_side.are_in_order() else "lanes")
     place = (Name("int64", loop.name),)
@@ -107,7 +107,7 @@ def _left(loop: For, first: Sequence[Stmt], last: Sequence[Stmt], around: Surrou
     stored = {stmt.array for stmt in last if isinstance(stmt, Store)}
 
     def memory(names: Iterable[str]) -> set[str]:
-        return {around.memory.get(name, name) for name in names}
+        return set(map(around.memory.root, names))
 
     if set_by_first & set_by_last or memory(read) & memory(changed) or memory(stored) & memory(mentioned(first)):
         return None

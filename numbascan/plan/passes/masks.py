@@ -155,7 +155,7 @@ def _ending(loop: For, around: Surroundings) -> _Ending | None:
     inner = {stmt.name for stmt in lets if stmt.is_new}  # these have no row that would carry them out of the loop
     leaves = any(name in inner for stmt in behind for expr in expressions(stmt) for name, _ in names_in(expr))
     is_plain = len(set(names)) == len(used) and states <= set(names) and not leaves and not any(stmt.is_new for stmt in last)
-    are_apart = not lanes.own and not lanes.sums and lanes.are_independent(around)
+    are_apart = not lanes.own and not lanes.sums and lanes.are_independent()
     return found if is_plain and are_apart and _is_safe(found, lanes) else None
 
 
