@@ -178,13 +178,20 @@ class Effects:
         """All that is read or written of a memory."""
         return self.written.get(root, set()) | self.read.get(root, set())
 
+    @property
+    def assigned(self) -> set[str]:
+        """The scalars, views and arrays that the block defines, and the scalars that it reassigns."""
+        return self.made | self.changed
+
+    def share_memory(self, other: Effects) -> bool:
+        """True if one of two blocks writes what the other one touches, anywhere in its memory."""
+        ours, theirs = ({*one.written, *one.read} for one in (self, other))
+        return not (theirs.isdisjoint(self.written) and ours.isdisjoint(other.written))
+
     def may_change_places(self, other: Effects) -> bool:
         """True if neither of two blocks assigns or writes what the other one touches: they may run in any order."""
-        return not (self._decides(other) or other._decides(self))
-
-    def _decides(self, other: Effects) -> bool:
-        assigned, others = self.made | self.changed, other.made | other.changed | other.scalars
-        return not (assigned.isdisjoint(others) and self.written.keys().isdisjoint((*other.written, *other.read)))
+        ours, theirs = (one.assigned | one.scalars for one in (self, other))
+        return theirs.isdisjoint(self.assigned) and ours.isdisjoint(other.assigned) and not self.share_memory(other)
 
 
 class Passes:
