@@ -15,22 +15,19 @@ Not handled:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
-from ...ir.loops import Expr, For, Function, Index, Let, Load, Name, Stmt, Store, expressions, mapped, names_in, rebuilt, with_values
-from ...ir.mentions import loads_in, memory_of
+from ...ir.accesses import Memory, Passes, Place
+from ...ir.loops import Expr, For, Function, Let, Load, Name, Stmt, Store, expressions, mapped, names_in, rebuilt, with_values
+from ...ir.mentions import loads_in
 from ...ir.names import Names
 from ..cost import is_few
 from ..target import Target
 
-Place = tuple[Index, ...]
-Memory = Mapping[str, str]
-
 
 def interchange(function: Function, target: Target) -> Function:
     """The function with such loops interchanged."""
-    names, memory = function.names.copy(), memory_of(function.body)
+    names, memory = function.names.copy(), Memory(function.body, function.rings)
 
     def turned(stmt: Stmt) -> list[Stmt] | None:
         places = _places(stmt, memory, target) if isinstance(stmt, For) else {}
@@ -53,23 +50,22 @@ def _places(time: For, memory: Memory, target: Target) -> dict[str, tuple[Place,
             if stmt.combine or written.setdefault(stmt.array, (stmt.index, dtype)) != (stmt.index, dtype):
                 return {}
     element = Name("int64", inner.name)
-    own = all(element in place and not _reads(place, time.name) for place, _ in written.values())
-    return written if own and memory.keys().isdisjoint(written) and _is_apart(time, inner, written) else {}
+    own = all(element in place for place, _ in written.values()) and memory.roots.keys().isdisjoint(written)
+    return written if own and _are_elements(inner, written) and _is_same_in_all_steps(time, inner, written, memory) else {}
 
 
-def _is_apart(time: For, inner: For, written: dict[str, tuple[Place, str]]) -> bool:
-    """True if written arrays are read, at their own place only, and no loop bound depends on the steps."""
-    bounds = [name for bound in (inner.start, inner.stop, time.start, time.stop) for name, _ in names_in(bound)]
-    if {time.name, inner.name, *written} & set(bounds):
-        return False
-    loads = [load for stmt in inner.body for part in expressions(stmt) for load in loads_in(part)]
-    return any(load.array in written for load in loads) and all(
-        load.array not in written or (load.index, load.dtype) == written[load.array] for load in loads
-    )
+def _are_elements(inner: For, written: dict[str, tuple[Place, str]]) -> bool:
+    """True if written arrays are read, at their own place only."""
+    loads = [load for stmt in inner.body for part in expressions(stmt) for load in loads_in(part) if load.array in written]
+    return bool(loads) and all((load.index, load.dtype) == written[load.array] for load in loads)
 
 
-def _reads(place: Place, name: str) -> bool:
-    return any(read == name for index in place for read, _ in names_in(index))
+def _is_same_in_all_steps(time: For, inner: For, written: dict[str, tuple[Place, str]], memory: Memory) -> bool:
+    """True if no place that is written and no loop bound depends on the steps."""
+    steps = Passes(time, memory, memory.effects(time.body))
+    bounds = {name for bound in (inner.start, inner.stop, time.start, time.stop) for name in names_in(bound)}
+    places = {name for place, _ in written.values() for index in place for name in names_in(index)}
+    return not any(steps.changes(*name) for name in bounds | places - {(inner.name, False)})
 
 
 def _turned(time: For, places: dict[str, tuple[Place, str]], names: Names) -> For:
