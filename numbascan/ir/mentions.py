@@ -56,3 +56,15 @@ def mentioned(stmts: Iterable[Stmt]) -> set[str]:
 def mentions_in(stmts: Iterable[Stmt]) -> Counter[str]:
     """The number of `stmts` that mention each name. A nested statement counts only if it is one of `stmts`."""
     return Counter(name for stmt in stmts for name in mentioned([with_blocks(stmt, lambda block: [])]))
+
+
+def used_by_alone(loop: For, stmts: Iterable[Stmt]) -> list[Alloc | Alias]:
+    """The arrays and views, made by one of `stmts` outside a loop, that the loop uses and nothing else does but others of them."""
+    inside = {id(stmt) for stmt in walk([loop])}
+    outside = [stmt for stmt in stmts if id(stmt) not in inside]
+    uses, own = mentions_in(outside), list[Alloc | Alias]()
+    for stmt in reversed(outside):
+        if isinstance(stmt, Alloc | Alias) and uses[stmt.name] == 1:
+            own.insert(0, stmt)
+            uses.subtract(mentioned([stmt]))
+    return own

@@ -61,7 +61,7 @@ from ...ir.loops import (
     walk,
     with_expressions,
 )
-from ...ir.mentions import mentioned, mentions_in
+from ...ir.mentions import mentioned, mentions_in, used_by_alone
 from ..target import Target
 from .lane_sums import Added, added_by_lanes, added_in_groups, added_up, at_once_in_groups, leaving, memory_of_parts
 from .side_by_side import Surroundings
@@ -170,8 +170,11 @@ class _Sharing:
             return False
         if not self._is_small([stmt for stmt in inside if isinstance(stmt, Alloc)]):
             return False
-        effects, within = self.memory.effects(loop.body), mentions_in([loop, *inside])
-        if not effects.changed <= effects.made | sums or any(self.mentions[name] > within[name] for name in effects.made):
+        effects = self.memory.effects(loop.body)
+        if not effects.changed <= effects.made | sums:
+            return False
+        within = mentions_in([loop, *inside]) if effects.made else self.mentions
+        if any(self.mentions[name] > within[name] for name in effects.made):
             return False
         private = {stmt.name for stmt in (*own, *inside) if isinstance(stmt, Alloc)}
         return Passes(loop, self.memory, effects).are_independent(private)
@@ -180,16 +183,9 @@ class _Sharing:
 
     def _own(self, loop: For) -> list[Alloc | Alias]:
         """The memory allocated outside a loop, and views of it, that only the loop uses."""
-        within = mentions_in([loop, *walk(loop.body)])
-        own: dict[str, Alloc | Alias] = {}
-        outside = [stmt for stmt in self.every if isinstance(stmt, Alloc | Alias) and self.mentions[stmt.name] > within[stmt.name]]
-        uses = {stmt.name: self.mentions[stmt.name] - within[stmt.name] for stmt in outside}  # elsewhere, its own definition counted
-        for stmt in reversed(outside):
-            if uses[stmt.name] == 1:
-                own[stmt.name] = stmt
-                if isinstance(stmt, Alias) and stmt.array in uses:
-                    uses[stmt.array] -= 1
-        return [stmt for stmt in outside if stmt.name in own and self.memory.root(stmt.name) in own]
+        own = used_by_alone(loop, self.every)
+        allocated = {stmt.name for stmt in own if isinstance(stmt, Alloc)}
+        return [stmt for stmt in own if self.memory.root(stmt.name) in allocated]
 
     def _is_small(self, own: Sequence[Alloc | Alias]) -> bool:
         """True if each array is small enough for the stack of a thread."""
