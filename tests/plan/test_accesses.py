@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
+import random
+
 import pytest
 
+from numbascan.emit.text import expression
 from numbascan.ir.accesses import NEVER, Access, Distances, Memory, Passes
 from numbascan.ir.loops import (
     ROW,
@@ -22,6 +27,7 @@ from numbascan.ir.loops import (
     Store,
     Template,
     add,
+    floor_div,
     in_shape,
     mod,
     mul,
@@ -129,6 +135,37 @@ def test_distances_in_passes(one: tuple[Index, ...], other: tuple[Index, ...], e
 def test_a_known_number_of_passes_bounds_the_distance(first: int, second: int, expected: Distances) -> None:
     one, other = Access("a", (add(I, first),)), Access("a", (add(I, second),))
     assert passes_of(stop=4).distances(one, other) == expected
+
+
+INDICES = [
+    *(add(mul(I, slope), rest) for slope in (-2, -1, 0, 1, 2) for rest in (0, 1, 2, K, add(K, 1), N, sub(N, 1), mul(N, -1), mul(N, 2))),
+    *(mod(add(one, shift), 3) for one in (I, K) for shift in (0, 1, 3)),
+    floor_div(I, 2),
+    mul(I, K),
+]
+PLACES = [(index,) for index in INDICES] + [tuple(random.Random(seed).choices(INDICES, k=2)) for seed in range(40)]
+
+
+@pytest.mark.parametrize("stop", [N, 3])
+def test_distances_hold_whatever_the_numbers_are(stop: Index) -> None:
+    passes = passes_of(stop=stop)
+    known = 0
+    for one, other in itertools.product(PLACES, PLACES):
+        distances = passes.distances(Access("a", one), Access("a", other))
+        if distances is None or len(one) != len(other):
+            continue
+        known += 1
+        for n, k in itertools.product(range(5), range(-1, 4)):
+            count = n if stop is N else 3
+            first, second = ([values_at(place, i, k, n) for i in range(count)] for place in (one, other))
+            met = {b - a for a in range(count) for b in range(count) if first[a] == second[b]}
+            assert met <= distances, (one, other, n, k)
+    assert known > 200
+
+
+@functools.cache
+def values_at(place: tuple[Index, ...], i: int, k: int, n: int) -> tuple[int, ...]:
+    return tuple(eval(expression(index), {"i": i, "k": k, "n": n}) for index in place)
 
 
 def test_elements_of_different_arrays_are_not_compared() -> None:
