@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import numbascan as ns
+import numbascan.lax as lax
 import numbascan.tensor as nt
 from numbascan.ir.loops import For, Function, Let, Load, Name, Store, add
 from numbascan.plan import passes
@@ -120,6 +121,29 @@ def test_elements_that_are_other_ones_at_each_step_stay_inside(program):
     np.testing.assert_array_equal(ns.jit(program)(x, 7), program(x, 7))
 
 
+def test_without_steps_no_place_is_read_that_steps_alone_check():
+    def column(x, k, n):
+        x = x.copy()
+        for t in range(n):
+            for i in range(x.shape[0]):
+                x[i, k] = x[i, k] * 0.5 + t
+        return x
+
+    x, compiled = rng.normal(size=(40, 3)), ns.jit(column)
+    np.testing.assert_array_equal(compiled(x, 2, 5), column(x, 2, 5))
+    np.testing.assert_array_equal(compiled(x, 10**12, 0), x)
+    with pytest.raises(IndexError):
+        compiled(x, 3, 1)
+
+
+def test_without_steps_arrays_may_have_other_lengths():
+    compiled = ns.jit(lambda x, y, n: lax.fori_loop(0, n, lambda i, x: x * y, x))
+    np.testing.assert_array_equal(compiled(Y, Y, 2), Y * Y * Y)
+    np.testing.assert_array_equal(compiled(Y, np.ones(10**7), 0), Y)
+    with pytest.raises(ValueError, match="150"):
+        compiled(Y, np.ones(151), 1)
+
+
 I, T, N = (Name("int64", name) for name in "itn")
 
 
@@ -148,6 +172,6 @@ def load(array, *index, dtype="float64"):
     ],
 )
 def test_elements_that_are_the_same_at_each_step(body, stop, is_turned):
-    time = For("t", 0, N, [For("i", 0, stop, body)], kind="time")
+    time = For("t", 0, 5, [For("i", 0, stop, body)], kind="time")
     (turned,) = passes.interchange.interchange(Function("f", (), [time]), CPU).body
     assert (turned.name == "i") == is_turned

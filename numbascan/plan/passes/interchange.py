@@ -6,7 +6,8 @@
     #                                                        x_i = f(x_i, a[i])
     #                                                    x[i] = x_i
 
-Elements are then lanes (see tiles.py), whose states stay in registers and the first-level cache for all steps.
+Elements are then lanes (see tiles.py), whose states stay in registers and the first-level cache for all steps. Where only a step would
+check that all elements are there, nothing is done unless there is one.
 Not handled:
 - states whose rows are kept
 - steps that hold anything besides one loop over elements
@@ -18,7 +19,27 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...ir.accesses import Memory, Passes, Place
-from ...ir.loops import Expr, For, Function, Let, Load, Name, Stmt, Store, expressions, mapped, names_in, rebuilt, with_values
+from ...ir.loops import (
+    Alloc,
+    Expr,
+    For,
+    Function,
+    If,
+    Length,
+    Let,
+    Literal,
+    Load,
+    Name,
+    Stmt,
+    Store,
+    compare,
+    expressions,
+    mapped,
+    names_in,
+    rebuilt,
+    walk,
+    with_values,
+)
 from ...ir.mentions import loads_in
 from ...ir.names import Names
 from ..cost import is_few
@@ -28,10 +49,15 @@ from ..target import Target
 def interchange(function: Function, target: Target) -> Function:
     """The function with such loops interchanged."""
     names, memory = function.names.copy(), Memory(function.body, function.rings)
+    shapes = {stmt.name: stmt.shape for stmt in walk(function.body) if isinstance(stmt, Alloc)}
 
     def turned(stmt: Stmt) -> list[Stmt] | None:
         places = _places(stmt, memory, target) if isinstance(stmt, For) else {}
-        return [_turned(stmt, places, names)] if isinstance(stmt, For) and places else None
+        if not isinstance(stmt, For) or not places:
+            return None
+        loop, has_steps = _turned(stmt, places, names), compare("<", stmt.start, stmt.stop)
+        is_there = all(_is_inside(array, place, shapes.get(array), loop) for array, (place, _) in places.items())
+        return [loop] if is_there or has_steps == Literal("bool", True) else [If(has_steps, [loop])]  # what only steps check
 
     return replace(function, body=rebuilt(function.body, turned), names=names)
 
@@ -79,3 +105,10 @@ def _turned(time: For, places: dict[str, tuple[Place, str]], names: Names) -> Fo
     before: list[Stmt] = [Let(locals_[array].name, Load(dtype, array, place)) for array, (place, dtype) in places.items()]
     after: list[Stmt] = [Store(array, place, locals_[array]) for array, (place, _) in places.items()]
     return replace(inner, body=[*before, replace(time, body=step), *after])
+
+
+def _is_inside(array: str, place: Place, shape: Place | None, loop: For) -> bool:
+    """True if it needs no check that all elements are there, since the loop is over an axis of the array."""
+    element = Name("int64", loop.name)
+    lengths = shape or [Length("int64", array, axis) for axis in range(len(place))]
+    return all(length == loop.stop if index == element else isinstance(index, int) for index, length in zip(place, lengths, strict=True))
