@@ -18,11 +18,10 @@ so does the function around them, which alone frees its memory.
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import chain
 
 from ..ir.loops import (
     Alias,
@@ -44,6 +43,7 @@ from ..ir.loops import (
     sub,
     walk,
 )
+from ..ir.mentions import used_by_alone
 from ..ir.names import WORD
 from .estimates import DRAWN, operations_in
 from .looks import Looks
@@ -113,27 +113,13 @@ def outlined_loops(function: Function, options: str) -> list[OutlinedLoop]:
 def _outlined(function: Function, loop: For, name: str, options: str) -> OutlinedLoop | None:
     """The loop as a function; None if its passes share more than what they read and the arrays that they write."""
     others = [stmt for stmt in function.body if stmt is not loop]
-    own = _own(others)
+    own = used_by_alone(loop, walk(function.body))
     around = [stmt for stmt in others if stmt not in own]
     changed = {stmt.name for stmt in walk([loop]) if isinstance(stmt, Let) and not stmt.is_new}
     if changed - _defined_in(loop.body) or _defined_in(loop.body) & set(_words(around)) or not _is_apart(function, loop, own, around):
         return None
     known = _defined_in(around) | {argument.name for argument in function.arguments}
     return OutlinedLoop(name, loop, own, [word for word in _words([*own, loop]) if word in known], options)
-
-
-def _own(others: Sequence[Stmt]) -> list[Alloc | Alias]:
-    """The memory, and views of it, that only the loop uses."""
-    words = {id(stmt): list(_words([stmt])) for stmt in others}
-    mentions = Counter(chain.from_iterable(words.values()))
-    own: set[int] = set()
-    while True:
-        more = [id(stmt) for stmt in others if isinstance(stmt, Alloc | Alias) and id(stmt) not in own and mentions[stmt.name] == 1]
-        if not more:
-            return [stmt for stmt in others if isinstance(stmt, Alloc | Alias) and id(stmt) in own]
-        own.update(more)
-        for place in more:
-            mentions.subtract(words[place])
 
 
 def _is_apart(function: Function, loop: For, own: Sequence[Alloc | Alias], around: Sequence[Stmt]) -> bool:

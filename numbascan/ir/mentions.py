@@ -18,7 +18,7 @@ def loads_in(expr: Index) -> Iterator[Load]:
 
 
 def memory_of(stmts: Iterable[Stmt]) -> dict[str, str]:
-    """Views and arrays that have views, each with one name for the memory that they share."""
+    """Views and arrays that have views, each with one name for the memory that they share: that of the array behind all views."""
     memory: dict[str, str] = {}
 
     def root(name: str) -> str:
@@ -28,7 +28,7 @@ def memory_of(stmts: Iterable[Stmt]) -> dict[str, str]:
 
     for stmt in walk(stmts):
         if isinstance(stmt, Alias):
-            memory[root(stmt.array)] = root(stmt.name)
+            memory[root(stmt.name)] = root(stmt.array)
     return {name: root(name) for name in list(memory)}
 
 
@@ -56,3 +56,15 @@ def mentioned(stmts: Iterable[Stmt]) -> set[str]:
 def mentions_in(stmts: Iterable[Stmt]) -> Counter[str]:
     """The number of `stmts` that mention each name. A nested statement counts only if it is one of `stmts`."""
     return Counter(name for stmt in stmts for name in mentioned([with_blocks(stmt, lambda block: [])]))
+
+
+def used_by_alone(loop: For, stmts: Iterable[Stmt]) -> list[Alloc | Alias]:
+    """The arrays and views, made by one of `stmts` outside a loop, that the loop uses and nothing else does but others of them."""
+    inside = {id(stmt) for stmt in walk([loop])}
+    outside = [stmt for stmt in stmts if id(stmt) not in inside]
+    uses, own = mentions_in(outside), list[Alloc | Alias]()
+    for stmt in reversed(outside):
+        if isinstance(stmt, Alloc | Alias) and uses[stmt.name] == 1:
+            own.insert(0, stmt)
+            uses.subtract(mentioned([stmt]))
+    return own

@@ -35,6 +35,7 @@ from numbascan.ir.loops import (
     Template,
     add,
     mod,
+    mul,
     sub,
     walk,
 )
@@ -85,7 +86,10 @@ def test_passes_that_meet_are_not_shared_out() -> None:
     assert loop(Store("w", (mod(add(I, 1), 3), 0), load("w", mod(I, 3), 0))) == ["sequential"]  # other passes meet
     assert loop(Store("a", (0,), load("x", I))) == ["sequential"]
     assert loop(Store("a", (Load("int64", "k", (I,)),), load("x", I))) == ["sequential"]  # places that may be equal
-    assert loop(Store("a", (I,), load("x", I)), Store("a", (add(N, I),), load("x", I))) == ["sequential"]  # distances of the run
+    far = Load("int64", "k", (0,))
+    assert loop(Store("a", (I,), load("x", I)), Store("a", (add(far, I),), load("x", I))) == ["sequential"]  # distances of the run
+    assert loop(Store("a", (I,), load("x", I)), Store("a", (add(N, I),), load("x", I))) == ["threads"]  # halves that lie end to end
+    assert loop(Store("a", (mul(I, 2),), load("a", add(mul(I, 2), 1)))) == ["threads"]  # even and odd places
     assert loop(Let("s", load("x", I), is_new=False)) == ["sequential"]
     assert loop(Let("s", Apply("float64", MAX, (Name("float64", "s"), load("x", I))), is_new=False)) == ["sums"]
     joined = Apply("float64", MAX, (Name("float64", "s"), Apply("float64", MAX, (Name("float64", "s"), load("x", I)))))

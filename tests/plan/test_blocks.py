@@ -196,3 +196,18 @@ def test_expressions_of_zeros_of_both_signs_differ(number):
     assert hash(Literal(dtype, number)) == hash(Literal(dtype, number))
     assert Literal(dtype, number) != Literal(dtype, number.conjugate() if dtype == "complex128" else -number)
     assert Literal("float64", 1.0) != Literal("float32", 1.0)
+
+
+def test_a_row_that_a_step_computes_is_in_no_slice():
+    def rows(x):
+        v, out = 1.0, np.zeros(x.shape[0] - 3)
+        for t in range(x.shape[0] - 3):
+            j = (t * t) % 3
+            near = x[t : t + 3]
+            out[t] = np.log(v) + np.exp(near[j]) / v + np.sqrt(v)
+            v = 0.1 + 0.2 * j + 0.7 * v
+        return out
+
+    compiled = ns.jit(rows)
+    np.testing.assert_allclose(compiled(X), rows(X), rtol=1e-13)
+    assert "# the recurrence" in compiled.source()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbascan.emit.text import statements
-from numbascan.ir.loops import Alias, For, Function, Index, Let, Literal, Load, Name, Stmt, Store, Template, add, mul
+from numbascan.ir.loops import Alias, For, Function, Index, Let, Literal, Load, Name, Stmt, Store, Template, add, mod, mul
 from numbascan.plan import passes
 from numbascan.plan.cpu import CPU
 
@@ -105,7 +105,9 @@ def test_rows_that_are_not_one_are_written_in_one_loop() -> None:
 
     assert loops(now, before, add(J, 1)) == loops(0, 1, add(J, 1)) == loops(add(N, 1), N, add(J, 1)) == 1
     assert loops(now, now, add(J, 1)) == loops(0, N, add(J, 1)) == loops(now, Name("int64", "b_before"), add(J, 1)) == 2
-    assert loops(0, add(I, 1)) == loops(I, add(I, 1)) == 2  # the row of another pass
+    assert loops(0, add(I, 1)) == loops(I, add(I, 1), add(J, 1)) == 2  # the row of another pass
+    assert loops(I, add(I, 1)) == 1  # another diagonal
+    assert loops(mod(N, 3), mod(add(N, 1), 3), add(J, 1)) == 1  # rows that rotate
 
 
 def test_places_as_far_apart_as_there_are_passes_never_meet() -> None:

@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 
 import numbascan as ns
+import numbascan.lax as lax
 import numbascan.tensor as nt
+from numbascan.ir.loops import For, Function, Let, Load, Name, Store, add
+from numbascan.plan import passes
+from numbascan.plan.cpu import CPU
 
 rng = np.random.default_rng(12)
 X, Y, R = rng.uniform(0.5, 1, size=(2, 150)), rng.normal(size=150), rng.normal(size=(40, 150))
@@ -91,3 +95,83 @@ def test_a_loop_of_no_steps_leaves_the_state_to_an_error():
         else:
             with pytest.raises(IndexError, match="0 steps"):
                 f(X[0], n_steps)
+
+
+def place_of_the_step(x, n):
+    x = x.copy()
+    for t in range(n):
+        for i in range(x.shape[0]):
+            j = (t + i) % 3
+            x[i, j] = x[i, j] * 0.5 + 1.0 + t
+    return x
+
+
+def place_of_another_state(x, n):
+    x, k = x.copy(), np.zeros(x.shape[0], np.int64)
+    for t in range(n):
+        for i in range(x.shape[0]):
+            x[i, k[i] % 3] = x[i, k[i] % 3] + 1.0 + t
+            k[i] = (k[i] + 1) % 3
+    return x
+
+
+@pytest.mark.parametrize("program", [place_of_the_step, place_of_another_state])
+def test_elements_that_are_other_ones_at_each_step_stay_inside(program):
+    x = rng.normal(size=(40, 3))
+    np.testing.assert_array_equal(ns.jit(program)(x, 7), program(x, 7))
+
+
+def test_without_steps_no_place_is_read_that_steps_alone_check():
+    def column(x, k, n):
+        x = x.copy()
+        for t in range(n):
+            for i in range(x.shape[0]):
+                x[i, k] = x[i, k] * 0.5 + t
+        return x
+
+    x, compiled = rng.normal(size=(40, 3)), ns.jit(column)
+    np.testing.assert_array_equal(compiled(x, 2, 5), column(x, 2, 5))
+    np.testing.assert_array_equal(compiled(x, 10**12, 0), x)
+    with pytest.raises(IndexError):
+        compiled(x, 3, 1)
+
+
+def test_without_steps_arrays_may_have_other_lengths():
+    compiled = ns.jit(lambda x, y, n: lax.fori_loop(0, n, lambda i, x: x * y, x))
+    np.testing.assert_array_equal(compiled(Y, Y, 2), Y * Y * Y)
+    np.testing.assert_array_equal(compiled(Y, np.ones(10**7), 0), Y)
+    with pytest.raises(ValueError, match="150"):
+        compiled(Y, np.ones(151), 1)
+
+
+I, T, N = (Name("int64", name) for name in "itn")
+
+
+def load(array, *index, dtype="float64"):
+    return Load(dtype, array, index)
+
+
+@pytest.mark.parametrize(
+    "body, stop, is_turned",
+    [
+        ([Store("x", (I,), load("x", I))], N, True),
+        ([Store("x", (I, load("k", I, dtype="int64")), load("x", I, load("k", I, dtype="int64")))], N, True),  # of what no step writes
+        ([Store("x", (I, T), load("x", I, T))], N, False),
+        ([Let("j", T), Store("x", (I, Name("int64", "j")), load("x", I, Name("int64", "j")))], N, False),
+        (
+            [
+                Store("x", (I, load("k", I, dtype="int64")), load("x", I, load("k", I, dtype="int64"))),
+                Store("k", (I,), add(load("k", I, dtype="int64"), 1)),
+            ],
+            N,
+            False,
+        ),
+        ([Store("x", (I,), load("x", add(I, 1)))], N, False),
+        ([Store("x", (I,), load("x", I))], T, False),
+        ([Store("x", (I,), load("x", I))], load("x", 0), False),
+    ],
+)
+def test_elements_that_are_the_same_at_each_step(body, stop, is_turned):
+    time = For("t", 0, 5, [For("i", 0, stop, body)], kind="time")
+    (turned,) = passes.interchange.interchange(Function("f", (), [time]), CPU).body
+    assert (turned.name == "i") == is_turned

@@ -104,11 +104,12 @@ for t in range(steps):
         out[i] = out[i] * a[i]
 """,
         """
-for i in range(n):
-    out_i = out[i]
-    for t in range(steps):
-        out_i *= a[i]
-    out[i] = out_i
+if 0 < steps:
+    for i in range(n):
+        out_i = out[i]
+        for t in range(steps):
+            out_i *= a[i]
+        out[i] = out_i
 """,
     ),
     "distribute": (

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ...ir.accesses import Memory, Passes
 from ...ir.loops import (
     AND,
     CHOICE,
@@ -44,7 +45,6 @@ from ...ir.loops import (
     mapped,
     names_in,
     rebuilt,
-    slope_and_rest,
     sub,
     walk,
     with_values,
@@ -60,13 +60,14 @@ def blocks(function: Function, target: Target) -> Function:
     """The function with such loops in blocks, and the memory for blocks in front."""
     views = {stmt.name for stmt in walk(function.body) if isinstance(stmt, Alias)}
     memory: list[Stmt] = []
-    names = function.names.copy()
+    names, arrays = function.names.copy(), Memory(function.body, function.rings)
 
     def in_blocks(stmt: Stmt) -> list[Stmt] | None:
         if not isinstance(stmt, For) or not _is_plain(stmt, views, target):
             return None
         parts = _BodyParts(stmt, target)
-        return [_Blocked(parts, names, memory).make() if parts.is_worth_it() else stmt]
+        passes = Passes(stmt, arrays, arrays.effects(stmt.body))
+        return [_Blocked(parts, names, memory, passes).make() if parts.is_worth_it() else stmt]
 
     body = rebuilt(function.body, in_blocks)
     return replace(function, body=[*memory, *body], names=names)
@@ -235,6 +236,7 @@ class _Blocked:
     parts: _BodyParts
     names: Names
     memory: list[Stmt]
+    passes: Passes
 
     def make(self) -> For:
         """The loop over blocks."""
@@ -277,8 +279,8 @@ class _Blocked:
         return with_values(stmt, self._placed)
 
     def _place(self, array: str, index: tuple[Index, ...]) -> tuple[str, tuple[Index, ...]]:
-        """The same element in the block's slice of an array, if its row number is t or -t plus a constant; else in the array."""
-        rows = slope_and_rest(index[0], self.t) if index and isinstance(index[0], Expr) else None
+        """The same element in the block's slice of an array, if its row number is t or -t plus what no step changes; else in the array."""
+        rows = self.passes.form(index[0]) if index and isinstance(index[0], Expr) else None
         if rows is None or rows[0] not in (1, -1):
             return array, tuple(map(self._placed, index))
         key = array, *rows

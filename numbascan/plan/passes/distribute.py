@@ -17,7 +17,7 @@ Not handled:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ...ir.loops import (
@@ -31,10 +31,8 @@ from ...ir.loops import (
     Name,
     Stmt,
     Store,
-    expressions,
     mapped,
     may_end,
-    names_in,
     rebuilt,
     walk,
     with_values,
@@ -67,7 +65,7 @@ def _in_two(loop: For, around: Surroundings, names: Names, target: Target) -> li
     if left is None or len(left) > target.left_by_lane:
         return None
     side_by_side = Lanes(replace(loop, body=first, kind="lanes"), around)
-    if not side_by_side.are_independent(around):
+    if not side_by_side.are_independent():
         return None
     lanes = replace(loop, body=first, kind="time" if side_by_side.are_in_order() else "lanes")
     place = (Name("int64", loop.name),)
@@ -98,18 +96,10 @@ def _left(loop: For, first: Sequence[Stmt], last: Sequence[Stmt], around: Surrou
     """The dtypes of the scalars that the last statements read from the first ones; None if the last may not run after all of the first."""
     if not all(isinstance(stmt, Let | Store) for stmt in last):
         return None
-    every = list(walk(first))
-    set_by_first, set_by_last = ({stmt.name for stmt in stmts if isinstance(stmt, Let)} for stmts in (every, last))
-    behind = walk(loop.body[next(k for k, stmt in enumerate(loop.body) if stmt is last[0]) :])
-    changed = {stmt.name for stmt in behind if isinstance(stmt, Let) and any(stmt is one for one in every)}
-    changed |= {stmt.name if isinstance(stmt, For) else stmt.array for stmt in every if isinstance(stmt, For | Store)}
-    read = {name for stmt in last for expr in expressions(stmt) for name, _ in names_in(expr)}
-    stored = {stmt.array for stmt in last if isinstance(stmt, Store)}
-
-    def memory(names: Iterable[str]) -> set[str]:
-        return {around.memory.get(name, name) for name in names}
-
-    if set_by_first & set_by_last or memory(read) & memory(changed) or memory(stored) & memory(mentioned(first)):
+    ours, theirs = around.memory.effects(first), around.memory.effects(last)
+    behind = loop.body[next(k for k, stmt in enumerate(loop.body) if stmt is last[0]) :]
+    later = around.memory.effects(stmt for stmt in behind if not any(stmt is one for one in last))
+    if ours.assigned & theirs.assigned or theirs.scalars & (later.assigned | ours.counters) or ours.share_memory(theirs):
         return None
-    new = [stmt for stmt in every if isinstance(stmt, Let) and stmt.is_new and stmt.name in read]
+    new = [stmt for stmt in walk(first) if isinstance(stmt, Let) and stmt.is_new and stmt.name in theirs.scalars]
     return {stmt.name: stmt.value.dtype if isinstance(stmt.value, Expr) else "int64" for stmt in new}

@@ -6,7 +6,8 @@
     #                                                        x_i = f(x_i, a[i])
     #                                                    x[i] = x_i
 
-Elements are then lanes (see tiles.py), whose states stay in registers and the first-level cache for all steps.
+Elements are then lanes (see tiles.py), whose states stay in registers and the first-level cache for all steps. Where only a step would
+check that all elements are there, nothing is done unless there is one.
 Not handled:
 - states whose rows are kept
 - steps that hold anything besides one loop over elements
@@ -15,26 +16,48 @@ Not handled:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
-from ...ir.loops import Expr, For, Function, Index, Let, Load, Name, Stmt, Store, expressions, mapped, names_in, rebuilt, with_values
-from ...ir.mentions import loads_in, memory_of
+from ...ir.accesses import Memory, Passes, Place
+from ...ir.loops import (
+    Alloc,
+    Expr,
+    For,
+    Function,
+    If,
+    Length,
+    Let,
+    Literal,
+    Load,
+    Name,
+    Stmt,
+    Store,
+    compare,
+    expressions,
+    mapped,
+    names_in,
+    rebuilt,
+    walk,
+    with_values,
+)
+from ...ir.mentions import loads_in
 from ...ir.names import Names
 from ..cost import is_few
 from ..target import Target
 
-Place = tuple[Index, ...]
-Memory = Mapping[str, str]
-
 
 def interchange(function: Function, target: Target) -> Function:
     """The function with such loops interchanged."""
-    names, memory = function.names.copy(), memory_of(function.body)
+    names, memory = function.names.copy(), Memory(function.body, function.rings)
+    shapes = {stmt.name: stmt.shape for stmt in walk(function.body) if isinstance(stmt, Alloc)}
 
     def turned(stmt: Stmt) -> list[Stmt] | None:
         places = _places(stmt, memory, target) if isinstance(stmt, For) else {}
-        return [_turned(stmt, places, names)] if isinstance(stmt, For) and places else None
+        if not isinstance(stmt, For) or not places:
+            return None
+        loop, has_steps = _turned(stmt, places, names), compare("<", stmt.start, stmt.stop)
+        is_there = all(_is_inside(array, place, shapes.get(array), loop) for array, (place, _) in places.items())
+        return [loop] if is_there or has_steps == Literal("bool", True) else [If(has_steps, [loop])]  # what only steps check
 
     return replace(function, body=rebuilt(function.body, turned), names=names)
 
@@ -53,23 +76,22 @@ def _places(time: For, memory: Memory, target: Target) -> dict[str, tuple[Place,
             if stmt.combine or written.setdefault(stmt.array, (stmt.index, dtype)) != (stmt.index, dtype):
                 return {}
     element = Name("int64", inner.name)
-    own = all(element in place and not _reads(place, time.name) for place, _ in written.values())
-    return written if own and memory.keys().isdisjoint(written) and _is_apart(time, inner, written) else {}
+    own = all(element in place for place, _ in written.values()) and memory.roots.keys().isdisjoint(written)
+    return written if own and _are_elements(inner, written) and _is_same_in_all_steps(time, inner, written, memory) else {}
 
 
-def _is_apart(time: For, inner: For, written: dict[str, tuple[Place, str]]) -> bool:
-    """True if written arrays are read, at their own place only, and no loop bound depends on the steps."""
-    bounds = [name for bound in (inner.start, inner.stop, time.start, time.stop) for name, _ in names_in(bound)]
-    if {time.name, inner.name, *written} & set(bounds):
-        return False
-    loads = [load for stmt in inner.body for part in expressions(stmt) for load in loads_in(part)]
-    return any(load.array in written for load in loads) and all(
-        load.array not in written or (load.index, load.dtype) == written[load.array] for load in loads
-    )
+def _are_elements(inner: For, written: dict[str, tuple[Place, str]]) -> bool:
+    """True if written arrays are read, at their own place only."""
+    loads = [load for stmt in inner.body for part in expressions(stmt) for load in loads_in(part) if load.array in written]
+    return bool(loads) and all((load.index, load.dtype) == written[load.array] for load in loads)
 
 
-def _reads(place: Place, name: str) -> bool:
-    return any(read == name for index in place for read, _ in names_in(index))
+def _is_same_in_all_steps(time: For, inner: For, written: dict[str, tuple[Place, str]], memory: Memory) -> bool:
+    """True if no place that is written and no loop bound depends on the steps."""
+    steps = Passes(time, memory, memory.effects(time.body))
+    bounds = {name for bound in (inner.start, inner.stop, time.start, time.stop) for name in names_in(bound)}
+    places = {name for place, _ in written.values() for index in place for name in names_in(index)}
+    return not any(steps.changes(*name) for name in bounds | places - {(inner.name, False)})
 
 
 def _turned(time: For, places: dict[str, tuple[Place, str]], names: Names) -> For:
@@ -83,3 +105,10 @@ def _turned(time: For, places: dict[str, tuple[Place, str]], names: Names) -> Fo
     before: list[Stmt] = [Let(locals_[array].name, Load(dtype, array, place)) for array, (place, dtype) in places.items()]
     after: list[Stmt] = [Store(array, place, locals_[array]) for array, (place, _) in places.items()]
     return replace(inner, body=[*before, replace(time, body=step), *after])
+
+
+def _is_inside(array: str, place: Place, shape: Place | None, loop: For) -> bool:
+    """True if it needs no check that all elements are there, since the loop is over an axis of the array."""
+    element = Name("int64", loop.name)
+    lengths = shape or [Length("int64", array, axis) for axis in range(len(place))]
+    return all(length == loop.stop if index == element else isinstance(index, int) for index, length in zip(place, lengths, strict=True))

@@ -81,9 +81,9 @@ def added_by_lanes(loop: For, around: Surroundings, names: Names, target: Target
     if loop.kind != "time" or loop.step != 1 or loop.start != 0 or id(loop) not in around.outermost:
         return []
     lanes = Lanes(loop, around)
-    if lanes.sums or not lanes.are_independent(around):
+    if lanes.sums or not lanes.are_independent():
         return []
-    in_order = {array for array in lanes.written - lanes.own.keys() if not lanes.has_axis_of_lanes(array)}
+    in_order = {array for array in lanes.written - lanes.own.keys() if not lanes.is_of_one_lane(array)}
     found = [(store, nest) for store, nest in _nests(loop.body) if store.array in in_order]
     if {store.array for store, _ in found} != in_order:
         return []

@@ -122,6 +122,29 @@ class _Ending:
 
 def _ending(loop: For, around: Surroundings) -> _Ending | None:
     """The parts of a loop over lanes; None if it has another form, or if lanes that have ended could not safely go on."""
+    form = _form(loop)
+    if form is None:
+        return None
+    lanes = Lanes(loop, around)
+    if lanes.own or lanes.sums or not lanes.are_independent():
+        return None
+    before, time, steps, end, behind = form
+    read = lanes.effects.scalars
+    used, last = ([stmt for stmt in lets if stmt.name in read] for lets in (before, _lets(end.then)))
+    states = frozenset(stmt.name for stmt in (*steps, *last) if not stmt.is_new)
+    names = [stmt.name for stmt in used if stmt.is_new]
+    inner = {stmt.name for stmt in steps if stmt.is_new}  # these have no row that would carry them out of the loop
+    leaves = not inner.isdisjoint(lanes.memory.effects(behind).scalars)
+    if len(set(names)) < len(used) or not states <= set(names) or leaves or any(stmt.is_new for stmt in last):
+        return None
+    own = _own(used, lanes.differing | states)
+    shared = [stmt for stmt in used if stmt not in own]
+    found = _Ending(loop, time, shared, own, steps, end.condition, last, behind, states)
+    return found if _is_safe(found, lanes) else None
+
+
+def _form(loop: For) -> tuple[list[Let], For, list[Let], If, list[Let | Store]] | None:
+    """What is in front of a loop over time, this loop, its steps, the condition that ends it, and what is behind it; None of others."""
     places = [k for k, stmt in enumerate(loop.body) if isinstance(stmt, For)]
     time = loop.body[places[0]] if len(places) == 1 else None
     if not isinstance(time, For) or time.kind != "time" or time.step != 1 or not time.body:
@@ -130,33 +153,13 @@ def _ending(loop: For, around: Surroundings) -> _Ending | None:
     before, behind = loop.body[: places[0]], loop.body[places[0] + 1 :]
     if not isinstance(end, If) or end.otherwise or not end.then or not isinstance(end.then[-1], Break):
         return None
-    scalars = [*before, *steps, *end.then[:-1]]
-    if not all(isinstance(stmt, Let) for stmt in scalars) or not all(isinstance(stmt, Let | Store) for stmt in behind):
-        return None
-    read = {name for stmt in [*scalars, end, *behind] for expr in expressions(stmt) for name, _ in names_in(expr)}
-    lets = [stmt for stmt in steps if isinstance(stmt, Let)]
-    last = [stmt for stmt in end.then if isinstance(stmt, Let) and stmt.name in read]
-    states = frozenset(stmt.name for stmt in (*lets, *last) if not stmt.is_new)
-    lanes = Lanes(loop, around)
-    used = [stmt for stmt in before if isinstance(stmt, Let) and stmt.name in read]
-    own = _own(used, lanes.differing | states)
-    names = [stmt.name for stmt in used if stmt.is_new]
-    found = _Ending(
-        loop,
-        time,
-        [stmt for stmt in used if stmt not in own],
-        own,
-        lets,
-        end.condition,
-        last,
-        [stmt for stmt in behind if isinstance(stmt, Let | Store)],
-        states,
-    )
-    inner = {stmt.name for stmt in lets if stmt.is_new}  # these have no row that would carry them out of the loop
-    leaves = any(name in inner for stmt in behind for expr in expressions(stmt) for name, _ in names_in(expr))
-    is_plain = len(set(names)) == len(used) and states <= set(names) and not leaves and not any(stmt.is_new for stmt in last)
-    are_apart = not lanes.own and not lanes.sums and lanes.are_independent(around)
-    return found if is_plain and are_apart and _is_safe(found, lanes) else None
+    stores = [stmt for stmt in behind if isinstance(stmt, Let | Store)]
+    is_plain = len(_lets([*before, *steps, *end.then])) == len(before) + len(steps) + len(end.then) - 1
+    return (_lets(before), time, _lets(steps), end, stores) if is_plain and len(stores) == len(behind) else None
+
+
+def _lets(stmts: Sequence[Stmt]) -> list[Let]:
+    return [stmt for stmt in stmts if isinstance(stmt, Let)]
 
 
 def _own(stmts: Sequence[Let], names: Set[str]) -> list[Let]:

@@ -1,7 +1,7 @@
 """Which loops over lanes may run side by side, a tile of lanes at a time, and what is uniform: the same in all lanes.
 
 In a tile all lanes run a statement before any runs the next one. So no lane may read or write what another writes:
-- An array from outside that is written is accessed only at the lane's own index along one axis.
+- No lane touches what another one writes of an array from outside, or all add to it (`ir/accesses.py`).
 - Memory that only the loop uses belongs to each lane.
 - Scalars that go from lane to lane are sums that may be reassociated.
 - All lanes take the same steps: bounds and conditions are the same in all of them.
@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
+from ...ir.accesses import Memory, Passes
 from ...ir.loops import (
     Alias,
     Alloc,
@@ -37,11 +38,10 @@ from ...ir.loops import (
     names_in,
     outermost_times,
     parts,
-    slope_and_rest,
     sub,
     walk,
 )
-from ...ir.mentions import loads_in, memory_of, mentions_in
+from ...ir.mentions import loads_in, mentions_in
 from ..cost import is_few, is_sum, latency, scalar_cost, vector_cost
 from ..target import Target
 
@@ -50,12 +50,12 @@ from ..target import Target
 class Surroundings:
     """The facts about a function that decide which loops may change.
 
-    mentions: the number of statements that mention each name. memory: one name for arrays that share memory through views.
-    changed: scalars that are reassigned. outermost: the ids of statements in no loop or condition.
+    mentions: the number of statements that mention each name. memory: where arrays and views lie. changed: scalars that are reassigned.
+    outermost: the ids of statements in no loop or condition.
     """
 
     mentions: Counter[str]
-    memory: Mapping[str, str]
+    memory: Memory
     allocs: Mapping[str, Alloc]
     changed: Set[str]
     outermost: Set[int]
@@ -65,7 +65,7 @@ class Surroundings:
         every = list(walk(function.body))
         allocs = {stmt.name: stmt for stmt in every if isinstance(stmt, Alloc)}
         changed = {stmt.name for stmt in every if isinstance(stmt, Let) and not stmt.is_new}
-        return cls(mentions_in(every), memory_of(every), allocs, changed, set(map(id, function.body)))
+        return cls(mentions_in(every), Memory(function.body, function.rings), allocs, changed, set(map(id, function.body)))
 
 
 class Lanes:
@@ -83,14 +83,14 @@ class Lanes:
         self.own = {
             name: stmt
             for name, stmt in around.allocs.items()
-            if is_alone and within[name] and around.mentions[name] == within[name] + 1 and name not in around.memory
+            if is_alone and within[name] and around.mentions[name] == within[name] + 1 and name not in around.memory.roots
         }
-        new = {stmt.name for stmt in self.inside if isinstance(stmt, Let) and stmt.is_new}
-        self.sums = {stmt.name for stmt in self.inside if isinstance(stmt, Let) and stmt.name not in new}
-        self.stores = [stmt for stmt in self.inside if isinstance(stmt, Store)]
+        self.memory, self.effects = around.memory, around.memory.effects(loop.body)
+        self.passes = Passes(loop, self.memory, self.effects)
+        self.sums = self.effects.changed - self.effects.made
         self.loads = [load for stmt in self.inside for expr in expressions(stmt) for load in loads_in(expr)]
-        self.written = {stmt.array for stmt in self.stores}
-        self.changing = self.written | {stmt.name for stmt in self.inside if isinstance(stmt, Let | For)}
+        self.written = {stmt.array for stmt in self.inside if isinstance(stmt, Store)}
+        self.changing = self.written | self.effects.made | self.effects.changed | self.effects.counters
         self.differing = self._differing()
 
     @classmethod
@@ -101,7 +101,7 @@ class Lanes:
         if not has_many_steps(loop.body, target) or may_end(loop.body):
             return None
         lanes = cls(loop, around)
-        return lanes if lanes.are_independent(around) and lanes._is_in_step() and lanes._pays(target) else None
+        return lanes if lanes.are_independent() and lanes._is_in_step() and lanes._pays(target) else None
 
     # what differs -----------------------------------------------------------------------------------------------------
 
@@ -143,48 +143,33 @@ class Lanes:
         is_handled = is_handled and all(load.index for load in self.loads if load.array in self.own)
         return is_handled and not any(map(self.differs, deciding))
 
-    def are_independent(self, around: Surroundings) -> bool:
+    def are_independent(self) -> bool:
         """True if no lane touches what another writes, sums apart. Views and routines are refused: they may touch anything."""
         if any(isinstance(stmt, Alias | Call) for stmt in self.inside):
             return False
         if not all(self._is_sum(stmt) for stmt in self.inside if isinstance(stmt, Let) and stmt.name in self.sums):
             return False
+        names = Counter(map(self.memory.root, {load.array for load in self.loads} | self.written))
         shared = self.written - self.own.keys()
-        met = {load.array for load in self.loads} | self.written
-        roots = {array: around.memory.get(array, array) for array in met}
-        is_one_name = all(roots[other] != roots[array] for array in shared for other in met - {array})
-        return is_one_name and all(self.has_axis_of_lanes(array) or self._is_added_to(array) for array in shared)
+        is_one_name = all(names[self.memory.root(array)] == 1 for array in shared)
+        return is_one_name and all(self.is_of_one_lane(array) or self._is_added_to(array) for array in shared)
 
     def are_in_order(self) -> bool:
         """True if lanes must stay in order, because they add to some elements that they share."""
-        return not all(self.has_axis_of_lanes(array) for array in self.written - self.own.keys())
+        return not all(map(self.is_of_one_lane, self.written - self.own.keys()))
 
-    def has_axis_of_lanes(self, array: str) -> bool:
-        """True if along some axis every access of an array is at one place, which is the lane's own."""
-        places = [stmt.index for stmt in self.stores if stmt.array == array] + [load.index for load in self.loads if load.array == array]
-        first = places[0]
-        return any(
-            all(place[axis : axis + 1] == (first[axis],) for place in places) and self._is_own(first[axis]) for axis in range(len(first))
-        )
+    def is_of_one_lane(self, array: str) -> bool:
+        """True if no lane touches what another one writes of an array."""
+        return self.passes.is_own(self.memory.root(array))
 
     def _is_added_to(self, array: str) -> bool:
         """True if one statement alone changes an array, adding to each element at most once in a lane: lanes in order add in order."""
-        ((store, counters), *others) = [(stmt, around) for stmt, around in _with_counters(self.loop.body) if stmt.array == array]
+        ((store, loops), *others) = [(stmt, around) for stmt, around in _with_loops(self.loop.body) if stmt.array == array]
         reads = [load for load in self.loads if load.array == array]
         own = [load for load in loads_in(store.value) if load.array == array and load.index == store.index]
-
-        def is_by(counter: str, index: Index) -> bool:
-            found = slope_and_rest(index, Name("int64", counter))
-            return found is not None and abs(found[0]) == 1 and self.changing.isdisjoint(name for name, _ in names_in(found[1]))
-
-        is_once = all(any(is_by(counter, index) for index in store.index) for counter in counters)
+        is_once = all(Passes(one, self.memory, self.effects).moves(store.index) for one in loops)
         is_sum = bool(own or store.combine) and len(reads) == len(own)
         return not others and is_sum and is_once and not any(map(self.differs, store.index))
-
-    def _is_own(self, index: Index) -> bool:
-        """True if an index differs in each lane, at whatever steps the lanes are."""
-        found = slope_and_rest(index, Name("int64", self.loop.name))
-        return found is not None and abs(found[0]) == 1 and self.changing.isdisjoint(name for name, _ in names_in(found[1]))
 
     def _is_sum(self, stmt: Let) -> bool:
         """True if a statement adds to a sum that may be reassociated and that nothing else reads."""
@@ -226,15 +211,15 @@ def _computes(loop: For) -> bool:
     return any(isinstance(stmt, Let | Store) and isinstance(stmt.value, Apply) for stmt in walk(loop.body))
 
 
-def _with_counters(stmts: Sequence[Stmt], counters: tuple[str, ...] = ()) -> Iterator[tuple[Store, tuple[str, ...]]]:
-    """The stores among statements, each with the counters of the loops around it."""
+def _with_loops(stmts: Sequence[Stmt], loops: tuple[For, ...] = ()) -> Iterator[tuple[Store, tuple[For, ...]]]:
+    """The stores among statements, each with the loops around it."""
     for stmt in stmts:
         if isinstance(stmt, Store):
-            yield stmt, counters
+            yield stmt, loops
         elif isinstance(stmt, For):
-            yield from _with_counters(stmt.body, (*counters, stmt.name))
+            yield from _with_loops(stmt.body, (*loops, stmt))
         elif isinstance(stmt, If):
-            yield from _with_counters([*stmt.then, *stmt.otherwise], counters)
+            yield from _with_loops([*stmt.then, *stmt.otherwise], loops)
 
 
 def has_many_steps(stmts: Sequence[Stmt], target: Target) -> bool:

@@ -17,17 +17,19 @@ Not handled:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from functools import reduce
 
 import numpy as np
 
+from ...ir.accesses import Memory, Passes
 from ...ir.loops import (
     IN_ORDER,
     OF_TWO_ALL,
     OF_TWO_ANY,
     PRODUCT,
+    ROW,
     Alias,
     Alloc,
     Apply,
@@ -46,8 +48,6 @@ from ...ir.loops import (
     Store,
     Template,
     add,
-    are_other_remainders,
-    expressions,
     floor_div,
     in_shape,
     index_expr,
@@ -57,25 +57,17 @@ from ...ir.loops import (
     mul,
     names_in,
     rebuilt,
-    slope_and_rest,
     sub,
     walk,
     with_expressions,
 )
-from ...ir.mentions import loads_in, mentioned, mentions_in
+from ...ir.mentions import mentioned, mentions_in, used_by_alone
 from ..target import Target
 from .lane_sums import Added, added_by_lanes, added_in_groups, added_up, at_once_in_groups, leaving, memory_of_parts
 from .side_by_side import Surroundings
 
-LAST_ROWS = ("[{0}:]", "[{0}:].copy()")
-ROWS_BETWEEN = ("[{0}:{1}]", "[{0}:{1}].copy()")
-FIRST_ROWS = "[:{0}]"
-ROW = Template("[{0}]")
-
 AT_ONCE = Template("at_once({0}, {1})")
 """The number of passes whose memory fits at once: of {0} passes, with {1} bytes each."""
-
-Place = tuple[Index, ...]
 
 
 def threads(function: Function, target: Target) -> Function:
@@ -89,8 +81,7 @@ class _Sharing:
     def __init__(self, function: Function, target: Target) -> None:
         self.given, self.target, self.around = function, target, Surroundings.of(function)
         self.every = list(walk(function.body))
-        self.views = {stmt.name: stmt for stmt in self.every if isinstance(stmt, Alias)}
-        self.allocs = {stmt.name: stmt for stmt in self.every if isinstance(stmt, Alloc)}
+        self.memory = Memory(function.body, function.rings)
         self.mentions = mentions_in(self.every)
         self.names = function.names.copy()
         self.moved: set[int] = set()  # ids of memory that only one loop uses, and of its views: they move to that loop
@@ -179,75 +170,22 @@ class _Sharing:
             return False
         if not self._is_small([stmt for stmt in inside if isinstance(stmt, Alloc)]):
             return False
-        new = {stmt.name for stmt in inside if isinstance(stmt, Let) and stmt.is_new}
-        if any(isinstance(stmt, Let) and stmt.name not in new | sums for stmt in inside):
+        effects = self.memory.effects(loop.body)
+        if not effects.changed <= effects.made | sums:
             return False
-        within = mentions_in([loop, *inside])
-        if any(self.mentions[name] > within[name] for name in new):
+        within = mentions_in([loop, *inside]) if effects.made else self.mentions
+        if any(self.mentions[name] > within[name] for name in effects.made):
             return False
-        of_pass = new | {stmt.name for stmt in inside if isinstance(stmt, For | Alias | Alloc)}
         private = {stmt.name for stmt in (*own, *inside) if isinstance(stmt, Alloc)}
-        read: dict[str, set[Place | None]] = {}
-        written: dict[str, set[Place | None]] = {}
-        for array, place, is_write in self._accesses(inside):
-            if array.partition("[")[0] not in private:
-                (written if is_write else read).setdefault(array, set()).add(place)
-        whole = {array.partition("[")[0] for array in (*read, *written) if "[" in array}
-        if any(array in read or array in written for array in whole):
-            return False
-        pairs = ((a, b) for array, places in written.items() for a in places for b in places | read.get(array, set()))
-        return all(self._is_apart(a, b, loop, of_pass) for a, b in pairs)
-
-    @staticmethod
-    def _is_apart(a: Place | None, b: Place | None, loop: For, of_pass: set[str]) -> bool:
-        """True if `a` in one pass and `b` in another are never the same place of an array."""
-        counter = Name("int64", loop.name)
-        for one, other in zip(a or (), b or (), strict=False):
-            move, distance = slope_and_rest(one, counter), sub(one, other)
-            # Apart: the same index, which each pass moves, or two indices that no pass moves and that always differ.
-            if isinstance(distance, int) and move is not None and _is_fixed(move[1], of_pass) and (move[0] != 0) != (distance != 0):
-                return True
-            if are_other_remainders(one, other) and _is_fixed(one, of_pass | {loop.name}):  # rows that rotate
-                return True
-        return False
-
-    def _accesses(self, stmts: Sequence[Stmt]) -> Iterator[tuple[str, Place | None, bool]]:
-        """(array, place, whether it is written) of every access; the place is None if it is not known."""
-        for stmt in stmts:
-            if isinstance(stmt, Store):
-                yield (*self._resolved(stmt.array, stmt.index), True)
-            if isinstance(stmt, Call):
-                for name in mentioned([stmt]):
-                    yield (*self._resolved(name, ()), name in stmt.results)
-            for expr in expressions(stmt):
-                for load in loads_in(expr):
-                    yield (*self._resolved(load.array, load.index), False)
-
-    def _resolved(self, array: str, index: Place) -> tuple[str, Place | None]:
-        """The array behind all views (`array[name]` for a row of a ring), and the place in it."""
-        place: Place | None = index
-        while array in self.views:
-            view = self.views[array]
-            array, place = view.array, None if place is None else _behind(view, place)
-        ring = self.given.rings.get(array, ())
-        if place and isinstance(place[0], Name) and place[0].name in ring:  # the locals of a ring always number different rows
-            return f"{array}[{place[0].name}]", place
-        return array, place
+        return Passes(loop, self.memory, effects).are_independent(private)
 
     # memory -----------------------------------------------------------------------------------------------------------
 
     def _own(self, loop: For) -> list[Alloc | Alias]:
         """The memory allocated outside a loop, and views of it, that only the loop uses."""
-        within = mentions_in([loop, *walk(loop.body)])
-        own: dict[str, Alloc | Alias] = {}
-        outside = [stmt for stmt in self.every if isinstance(stmt, Alloc | Alias) and self.mentions[stmt.name] > within[stmt.name]]
-        uses = {stmt.name: self.mentions[stmt.name] - within[stmt.name] for stmt in outside}  # elsewhere, its own definition counted
-        for stmt in reversed(outside):
-            if uses[stmt.name] == 1:
-                own[stmt.name] = stmt
-                if isinstance(stmt, Alias) and stmt.array in uses:
-                    uses[stmt.array] -= 1
-        return [stmt for stmt in outside if stmt.name in own and self._root(stmt.name) in own]
+        own = used_by_alone(loop, self.every)
+        allocated = {stmt.name for stmt in own if isinstance(stmt, Alloc)}
+        return [stmt for stmt in own if self.memory.root(stmt.name) in allocated]
 
     def _is_small(self, own: Sequence[Alloc | Alias]) -> bool:
         """True if each array is small enough for the stack of a thread."""
@@ -260,8 +198,8 @@ class _Sharing:
         """
         self.moved |= set(map(id, own))
         small = self._on_stack(own) - {one.left.name for one in added}
-        large = [stmt for stmt in own if self._root(stmt.name) not in small]
-        inner = [replace(stmt, on_stack=True) if isinstance(stmt, Alloc) else stmt for stmt in own if self._root(stmt.name) in small]
+        large = [stmt for stmt in own if self.memory.root(stmt.name) not in small]
+        inner = [replace(stmt, on_stack=True) if isinstance(stmt, Alloc) else stmt for stmt in own if self.memory.root(stmt.name) in small]
         shared = replace(loop, body=[*inner, *loop.body], kind="threads")
         if not large:
             return [shared]
@@ -271,7 +209,7 @@ class _Sharing:
         n_together = Name("int64", together)
         start = add(loop.start, mul(Name("int64", chunk), n_together))
         taken = {stmt.name for stmt in large} - self._handed_over(loop)
-        wide = {name for name in (*self.views, *taken) if self._root(name) in taken}
+        wide = {name for name in (*self.memory.roots, *taken) if self.memory.root(name) in taken}
         lane = sub(Name("int64", loop.name), start)
         stop = least(add(start, n_together), loop.stop)
         memory, rows = self._rows(large, wide, lane, n_together)
@@ -284,7 +222,7 @@ class _Sharing:
 
     def _handed_over(self, loop: For) -> set[str]:
         """The arrays of which a loop hands all, or a part, to a function of the user's, which wants them side by side."""
-        return {self._root(name) for stmt in walk(loop.body) if isinstance(stmt, Call) for name in mentioned([stmt])}
+        return {self.memory.root(name) for stmt in walk(loop.body) if isinstance(stmt, Call) for name in mentioned([stmt])}
 
     def _rows(self, large: Sequence[Alloc | Alias], wide: set[str], lane: Index, n_lanes: Index) -> tuple[list[Alloc | Alias], list[Alias]]:
         """The memory of many lanes, and what stands for that of one in its pass where the lane is the first axis."""
@@ -309,25 +247,6 @@ class _Sharing:
                 chosen.add(stmt.name)
                 room -= _bytes(stmt)
         return chosen
-
-    def _root(self, name: str) -> str:
-        while name in self.views:
-            name = self.views[name].array
-        return name
-
-
-def _behind(view: Alias, place: Place) -> Place | None:
-    """The place in the array behind a view, for a place in the view; None if it is not known."""
-    text = view.text.text
-    if not place and text in LAST_ROWS + ROWS_BETWEEN:
-        return None
-    if text in LAST_ROWS + ROWS_BETWEEN:
-        return (add(place[0], view.args[0]), *place[1:])
-    if text == FIRST_ROWS:
-        return place
-    if text == f"[{', '.join(f'{{{k}}}' for k in range(len(view.args)))}]":
-        return (*view.args, *place)
-    return None
 
 
 def _of_lane(stmts: Sequence[Stmt], wide: set[str], lane: Index, n_lanes: Index) -> list[Stmt]:
@@ -356,7 +275,7 @@ def _of_lanes(stmt: Alloc | Alias, n_lanes: Index) -> Alloc | Alias:
     return replace(stmt, text=in_shape(len(stmt.args) + 1), args=(*stmt.args, n_lanes))
 
 
-def _count(shape: Place) -> Index:
+def _count(shape: Sequence[Index]) -> Index:
     count: Index = 1
     for dim in shape:
         count = mul(count, dim)
@@ -388,11 +307,6 @@ def _is_in_any_order(stmt: Let, is_of_card: bool) -> bool:
 def _depends(loop: For, name: str) -> bool:
     """True if the bounds of a loop depend on a local."""
     return any(name == read for bound in (loop.start, loop.stop) for read, _ in names_in(bound))
-
-
-def _is_fixed(expr: Index, of_pass: set[str]) -> bool:
-    """True if an index is the same in all passes. One that reads an array is not: the array may change."""
-    return not any(name in of_pass or is_element for name, is_element in names_in(expr))
 
 
 def _bytes(array: Alloc) -> float:

@@ -218,11 +218,11 @@ class _Tile:
             if isinstance(stmt, For) and stmt.kind == "sequential":
                 behind.append(stmt)
             elif isinstance(stmt, Let | Store) and (stmt.name if isinstance(stmt, Let) else stmt.array) in self.differing:
-                if _meet([stmt], behind):
+                if self._meet([stmt], behind):
                     done()
                 waiting.append(stmt)
             else:
-                if not isinstance(stmt, Let) or _meet([stmt], [*waiting, *behind]):
+                if not isinstance(stmt, Let) or self._meet([stmt], [*waiting, *behind]):
                     done()
                 if isinstance(stmt, If):
                     result.append(If(stmt.condition, self._block(stmt.then), self._block(stmt.otherwise)))
@@ -277,6 +277,11 @@ class _Tile:
         is_known = not any(is_element or name in changing for place in places for index in place for name, is_element in names_in(index))
         return is_flat and is_known and stmt.array not in self.lanes.own and stmt.array not in self.loaded
 
+    def _meet(self, some: Sequence[Stmt], others: Sequence[Stmt]) -> bool:
+        """True if one of two groups of statements writes what the other touches."""
+        ours, theirs = map(self.lanes.memory.effects, (some, others))
+        return not ours.may_change_places(theirs)
+
     # a lane in its tile -----------------------------------------------------------------------------------------------
 
     def _placed(self, stmt: Let | Store, is_new: bool = False) -> Let | Store:
@@ -295,15 +300,6 @@ class _Tile:
             return None
 
         return mapped(expr, changed)
-
-
-def _meet(some: Sequence[Stmt], others: Sequence[Stmt]) -> bool:
-    """True if one of two groups of statements writes what the other mentions."""
-    return not (_written(some).isdisjoint(mentioned(others)) and _written(others).isdisjoint(mentioned(some)))
-
-
-def _written(stmts: Sequence[Stmt]) -> set[str]:
-    return {stmt.name if isinstance(stmt, Let) else stmt.array for stmt in walk(stmts) if isinstance(stmt, Let | Store)}
 
 
 def _dtype(value: Index) -> str:
