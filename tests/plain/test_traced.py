@@ -117,3 +117,19 @@ def test_an_array_that_is_one_of_two_may_not_be_written() -> None:
 def test_a_function_without_source_is_refused_where_it_asks_for_a_traced_value() -> None:
     with pytest.raises(ns.TracerBoolError):
         ns.jit(choices, mode="python")(2.0)
+
+
+def test_loops_whose_passes_grow_are_not_written_out_whole() -> None:
+    def equal_ends(s):
+        n = len(s)
+        table = np.zeros((n, n), dtype=bool)
+        for i in range(n):
+            for j in range(i + 1):
+                if s[i] == s[j]:
+                    table[j, i] = True
+        return table
+
+    numbers = np.array([0, 1, 2, 1, 0, 2, 2, 1, 0, 1, 2, 0, 1, 2])
+    jitted = ns.jit(equal_ends)
+    np.testing.assert_array_equal(jitted(numbers), equal_ends(numbers))
+    assert len(jitted.source().splitlines()) < 150

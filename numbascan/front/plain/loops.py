@@ -65,7 +65,7 @@ from .truth import either, negation, truth
 
 ENOUGH_KNOWN = 64  # passes in a row that were Python's own, behind which passes run without a trial
 UNROLLED = 16  # passes that are unrolled: a scan has a cost of its own
-MOST_ASKED = 1000  # nodes that they may ask for together: each line of a kernel takes milliseconds to compile
+MOST_ASKED = 300  # nodes that they may ask for together: each line of a kernel takes milliseconds to compile
 MOST_WRITTEN_OUT = 4096  # passes that are unrolled where the loop cannot be a scan
 ATTEMPTS = 12  # traces of a body until its states are settled
 _NO_SCAN = (TypeError, ValueError, LookupError, TracerError, AttributeError, NameError, NotImplementedError, RecursionError)
@@ -161,7 +161,7 @@ class _Loop:
 
         It is unrolled instead if it cannot be taken back, or if few passes are left that do little.
         """
-        n_known = 0
+        n_known = n_spent = 0  # passes in a row that were Python's own; nodes that unrolled passes have asked for
         for k in range(rows.length):
             if n_known >= ENOUGH_KNOWN:
                 if self._goes_on_untried(rows, k):
@@ -180,7 +180,7 @@ class _Loop:
             asked = n_asked() - mark
             is_known = over is True or (over is False and not asked)
             grown = HOOKS["longer"](self.body, lists)
-            if not is_known and _is_long(rows.length - k, asked) and not self._has_to_stay(noted, rows.length - k):
+            if not is_known and _is_long(rows.length - k, asked, n_spent) and not self._has_to_stay(noted, rows.length - k):
                 noted.undo(self.cells, before)
                 for take_back in taken_back:
                     take_back()
@@ -192,10 +192,7 @@ class _Loop:
             if over is not False:
                 self._under_choice(over, iter(rows.after(k + 1)))
                 return
-            if rows.length - k <= UNROLLED:
-                self.one_by_one(iter(rows.after(k + 1)))
-                return
-            n_known = n_known + 1 if is_known else 0
+            n_known, n_spent = n_known + 1 if is_known else 0, n_spent + asked
 
     def _goes_on_untried(self, rows: Rows, k: int) -> bool:
         """Runs pass k as Python does, without a trial, which would cost time. True if the loop goes on so.
@@ -268,9 +265,9 @@ class _Loop:
         _Scan(self, None, test, first).run(self.is_over())
 
 
-def _is_long(n_left: int, asked: int) -> bool:
-    """True if a loop is better a scan than unrolled. asked: the nodes that a pass has asked for."""
-    return n_left > UNROLLED or n_left * asked > MOST_ASKED
+def _is_long(n_left: int, asked: int, n_spent: int) -> bool:
+    """True if a loop is better a scan than unrolled. asked: the nodes that a pass has asked for. n_spent: that those before it have."""
+    return n_left > UNROLLED or n_spent + n_left * asked > MOST_ASKED
 
 
 class _Again(BaseException):
