@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -154,6 +155,11 @@ def in_dict(y: Any) -> Any:
     return found
 
 
+@dataclass
+class Point:
+    v: Any
+
+
 class Run:
     def __init__(self, y: Any) -> None:
         self.y, self.seen = y, []
@@ -188,9 +194,24 @@ def read_afterwards(y: Any) -> Any:
     return total, i, ys[k], ys[-k - 1], ys[0], min(ys), sorted(ys)[2], [v * 2 for v in ys], np.std(ys), ys + [1.0], y in ys
 
 
+def named_rows(y: Any) -> Any:
+    rows, points = [], [Point(y)]
+    for i in range(40):
+        y = y * 0.9
+        row = [y, i]
+        rows.append(row)
+        if y > 0.5:
+            y = y * 0.99
+        row[1] = row[1] + 1
+        point = Point(points[-1].v * 0.9)
+        points.append(point)
+        rows[-1][0] = rows[-1][0] + 1
+    return rows, row, rows[3][1], [one.v for one in points], point.v
+
+
 AS_SCANS = [
     last, by_number, whole_numbers, several, pairs, new_arrays, copies, written_before_the_end, elements_written, lengths, twice, tables,
-    in_dict, in_object, read_afterwards,
+    in_dict, in_object, read_afterwards, named_rows,
 ]  # fmt: skip
 
 
@@ -465,9 +486,110 @@ def swapped(y: Any) -> Any:
     return a, b
 
 
+def one_list_as_every_row(y: Any) -> Any:
+    row, rows = [y, 2.0], []
+    for _ in range(30):
+        rows.append(row)
+        row[0] = row[0] + 1
+    return rows
+
+
+def one_object_as_every_row(y: Any) -> Any:
+    p, d, rows = Point(y), {"a": y}, []
+    for _ in range(30):
+        p.v, d["a"] = p.v * 0.9, d["a"] * 0.8
+        rows.append((p, d))
+    return [(p.v, d["a"]) for p, d in rows]
+
+
+def a_list_in_a_tuple(y: Any) -> Any:
+    row, rows = (y, [y]), []
+    for _ in range(30):
+        row[1][0] = row[1][0] * 0.5
+        rows.append(row)
+    return rows[0][1][0]
+
+
+def a_row_written_in_the_next_pass(y: Any) -> Any:
+    row, rows = [y], []
+    for _ in range(30):
+        row[0] = row[0] * 0.5
+        row = [row[0] + 1]
+        rows.append(row)
+    return rows
+
+
+def the_last_row_written(y: Any) -> Any:
+    rows = [[y]]
+    for _ in range(30):
+        rows[-1][0] = rows[-1][0] * 2
+        rows.append([rows[-1][0] + 1])
+    return rows
+
+
+def the_last_row_written_by_name(y: Any) -> Any:
+    rows = [[y]]
+    for _ in range(30):
+        prev = rows[-1]
+        rows.append([prev[0] * 0.5])
+        prev[0] = prev[0] + 1
+    prev[0] = 77.0
+    return rows
+
+
+def a_row_written_behind_by_name(y: Any) -> Any:
+    rows, others = [], [[y]]
+    for _ in range(30):
+        y = y * 0.9
+        row, last = [y], others[-1]
+        rows.append(row)
+        others.append([y + last[0]])
+    row[0], last[0] = 5.0, 7.0
+    return rows, others
+
+
+def a_row_in_an_object(y: Any) -> Any:
+    rows, point, table = [], Point(None), {"row": [y]}
+    for _ in range(30):
+        point.v = [y]
+        rows.append(point.v)
+        table["row"] = [table["row"][0] * 0.5]
+        rows.append(table["row"])
+    point.v[0], table["row"][0] = 5.0, 6.0
+    return rows
+
+
+def a_row_in_an_object_of_the_pass(y: Any) -> Any:
+    rows = []
+    for _ in range(30):
+        y = y * 0.9
+        row = [1.0, 2.0]
+        point, write = Box(row), lambda: row.append(3.0)  # noqa: B023
+        rows.append(row)
+    point.row[0] = 5.0
+    write()
+    return rows, y
+
+
+class Box:
+    def __init__(self, row: Any) -> None:
+        self.row = row
+
+
+def a_row_twice(y: Any) -> Any:
+    rows = []
+    for i in range(30):
+        row = [y * i]
+        rows.append([row, row])
+    rows[3][0][0] = 100.0
+    return rows
+
+
 OWN_LISTS = [
     one_array, an_array_that_is_written_later, written_behind_the_loop, in_two_lists, views, lists_written, a_row_written_behind, two_names,
     held_elsewhere, by_function, stacked, any_element, known_choice, a_queue, ints_and_floats, changed_by_a_list, bound_anew, swapped,
+    one_list_as_every_row, one_object_as_every_row, a_list_in_a_tuple, a_row_written_in_the_next_pass, the_last_row_written,
+    the_last_row_written_by_name, a_row_written_behind_by_name, a_row_in_an_object, a_row_in_an_object_of_the_pass, a_row_twice,
 ]  # fmt: skip
 
 

@@ -6,6 +6,7 @@ list; behind the loop it holds a `Grown`. That is right because no other variabl
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple, NoReturn
@@ -16,14 +17,15 @@ from ...ir.node import Node, constant_value
 from ...ops.card import Card
 from ..converted.source import is_library_name
 from ..numpy.joining import concatenate
-from ..tree import ListOf, OpenList, Structure, flattened, n_leaves, unflatten
+from ..tree import ListOf, OpenList, Structure, fields_of, flattened, n_leaves, unflatten
 from ..variable import CAPTURE, HOOKS, Variable, as_variable, at_line
 from ..views import UnsureView, is_array
-from .cells import Cells, Joined, Part, sole_parts, sole_values
-from .chosen import check_free, freeze
+from .cells import Cells, Joined, Part, own_variables, references, sole_parts, sole_values
+from .chosen import check_free, freeze, holders, is_known
 from .frames import FRAMES, Frame
 from .joining import as_type, is_numeric, promoted
 from .lists import Leaf, Listed, lent, python_type
+from .loops import LAST_ELEMENTS
 from .made import InPlaceOfAList, Made
 from .rows import PythonNumbers, Rows
 
@@ -65,6 +67,7 @@ class Growing(InPlaceOfAList, Made, OpenList):
 
     def begin(self, window: Sequence[Any], counters: dict[Node, int]) -> None:
         """Begins a pass."""
+        freeze([holder for one in window for holder in holders(one)], "it is an element that a list had before a pass of a loop")
         self.appended, self.is_counted = [], False
         self._window, self._counters, self._frame = window, counters, CAPTURE.frame
 
@@ -84,7 +87,8 @@ class Growing(InPlaceOfAList, Made, OpenList):
         for one in reversed(self.appended):
             if isinstance(one, _List):
                 self._refuse("a list is read that is an element")
-            yield from (one.at(k) for k in reversed(range(one.length))) if isinstance(one, Rows) else [one]
+            rows = Rows(one.sources, lent(one.structure), one.length) if isinstance(one, Rows) else None
+            yield from [one] if rows is None else (rows.at(k) for k in reversed(range(rows.length)))
         yield from reversed(self._window)
 
     def append(self, value: Any) -> None:
@@ -107,9 +111,22 @@ class Growing(InPlaceOfAList, Made, OpenList):
                 break
             if not frame.is_trial:
                 self._refuse("list.append is called in a choice or a loop within the loop")
-        before = self.appended
-        FRAMES.stack[-1].undone.append((None, lambda: setattr(self, "appended", before)))
-        self.appended = [*before, *parts]
+        appended, n = self.appended, len(self.appended)
+
+        def undo() -> None:  # it refers to neither the list nor an element, whose references are counted
+            del appended[n:]
+
+        FRAMES.stack[-1].undone.append((None, undo))
+        appended += parts
+
+    def check_own(self, names: Mapping[int, int]) -> None:
+        """TypeError where something besides variables has a list, dict or object that is an element. names: how many have it, by its id.
+
+        What has one would see a write into the element, which holds rows of arrays behind the loop, and the element a write there.
+        """
+        parts = [part for one in self.appended if not isinstance(one, Rows | _List) for part in _containers(one)]
+        if any(n - names.get(id(part), 0) > 1 for part, n in zip(parts, references(parts), strict=True)):
+            self._refuse("a list, dict or object is an element of a list, and has another name")
 
     def __getitem__(self, index: Any) -> Any:
         place = self._place_from_end(index)
@@ -169,7 +186,15 @@ def _first(node: Node, counters: dict[Node, int]) -> int | None:
 
 
 def _element(value: Any) -> Any:
-    """An element that a pass may append: numbers, arrays that nobody had before the pass, and nests of these. TypeError for others."""
+    """An element that a pass may append: numbers, arrays that nobody had before the pass, and nests of these. TypeError for others.
+
+    The lists, dicts and objects of a nest are new in the pass, too: a pass cannot hand an older one on as the same object.
+    """
+    passes = [frame for frame in FRAMES.stack if not frame.is_trial]
+    if any(not passes or is_known(holder, passes[-1]) for holder in holders(value)):
+        raise TypeError(
+            f"a list gets a list, dict or object from before the pass of a loop{at_line()}; append a copy, or write an array (np.zeros)"
+        )
     leaves, _ = flattened(value)
     for leaf in leaves:
         is_own = is_numeric(leaf) and not isinstance(leaf, np.ndarray)
@@ -189,6 +214,14 @@ def _is_new(array: Variable) -> bool:
     """Whether an array was made in the pass that is traced."""
     passes = [frame for frame in FRAMES.stack if not frame.is_trial]
     return bool(passes) and passes[-1].made(array.born)
+
+
+def _containers(nest: Any) -> list[Any]:
+    """The lists, dicts and objects of a nest, and the tuples that hold them."""
+    if not holders(nest):
+        return []
+    parts = nest.values() if isinstance(nest, dict) else nest if isinstance(nest, (list, tuple)) else fields_of(nest).values()
+    return [nest, *(one for part in parts for one in _containers(part))]
 
 
 # behind the loop ------------------------------------------------------------------------------------------------------
@@ -380,10 +413,11 @@ class Growth:
     """
 
     kept = ("_ns_appended",)
-    names = ("_ns_appended", "_ns_window")
+    names = ("_ns_appended", LAST_ELEMENTS)
 
     def __init__(self, body: Part, spots: Sequence[Spot], rows: Rows) -> None:
         cells = self._cells = Cells((body,), [spot.variable for spot in spots])
+        self._body = body
         self._lists, self._rows = {spot: spot.read(cells) for spot in spots}, rows
         self._parts: list[list[_Appended]] = []
         _ns_appended: Any = None
@@ -412,6 +446,9 @@ class Growth:
     def _end(self) -> tuple[list[Any], list[Any]]:
         """What a pass has appended to each list, rows and lists as arrays, and the last elements behind it."""
         lists = [spot.read(self._cells) for spot in self._lists]
+        names = Counter(map(id, own_variables(self._body).values()))
+        for one in lists:
+            one.check_own(names)
         self._parts = [list(map(_Appended.of, one.appended)) for one in lists]
         return [[part.value for part in parts] for parts in self._parts], [one.end() for one in lists]
 

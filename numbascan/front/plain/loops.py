@@ -67,6 +67,7 @@ ENOUGH_KNOWN = 64  # passes in a row that were Python's own, behind which passes
 UNROLLED = 16  # passes that are unrolled: a scan has a cost of its own
 MOST_ASKED = 1000  # nodes that they may ask for together: each line of a kernel takes milliseconds to compile
 MOST_WRITTEN_OUT = 4096  # passes that are unrolled where the loop cannot be a scan
+LAST_ELEMENTS = "_ns_window"  # the variable that holds the last elements of lists to which a pass appends
 ATTEMPTS = 12  # traces of a body until its states are settled
 _NO_SCAN = (TypeError, ValueError, LookupError, TracerError, AttributeError, NameError, NotImplementedError, RecursionError)
 """Errors of a scan for which the loop is unrolled instead."""
@@ -494,7 +495,7 @@ class _Scan:
         if not self.is_live and self._reads_what_is_written(noted):
             self.read_live()
         self._note_places(noted, written)
-        objects |= noted.objects
+        self.objects = objects = objects | noted.objects
         self.known: dict[Any, list[Any]] = {name: self._known_holders(noted, name, self.start[name], objects) for name in loop.names}
         self.known |= {key: self._known_holders(noted, key, place.before, objects) for key, place in self.places.items()}
         ends |= written
@@ -550,6 +551,7 @@ class _Scan:
         states = {key: self._promoted(one, results[key]) for key, one in self.carried.items()}
         self._check_reads(given, states, last, over)
         self._check_starts(given, states, results)
+        self._check_elements()
         unread = [leaf for key, one in self.carried.items() if not one.is_read for leaf in states[key]]
         outputs: list[Any] = [leaf for key, one in self.carried.items() if one.is_read for leaf in states[key]]
         outputs.append({"last": (*unread, *last)})
@@ -733,6 +735,15 @@ class _Scan:
                 raise ValueError(
                     f"{self.what} writes an array that {one.label} has before the loop, and binds {one.label} anew{at_line()}: which array "
                     f"it has at a pass only the run knows; give it a copy, as x.copy()"
+                )
+
+    def _check_elements(self) -> None:
+        """TypeError where a pass reads a list, dict or object that one before has appended to a list: it would get a copy of it."""
+        elements = {id(holder) for name in self.kept for holder in holders(self.objects[name])}
+        for key, one in self.carried.items():
+            if key != LAST_ELEMENTS and one.is_read and any(id(holder) in elements for holder in holders(self.objects[key])):
+                raise TypeError(
+                    f"{self.what} reads {one.label}, which a pass before has appended to a list{at_line()}; append a copy"
                 )
 
     def _check_reads(self, given: dict[Any, list[Node]], states: dict[Any, list[Variable]], last: Sequence[Variable], over: Any) -> None:
