@@ -37,10 +37,14 @@ class Assumption:
 
 
 class _Asked(threading.local):
-    """A list for each function that is traced. It has an entry for each question of the function about its arguments."""
+    """lists: one for each function that is traced, with an entry for each question of the function about its arguments.
+
+    views: the ids of those that are being asked whether they have changed.
+    """
 
     def __init__(self) -> None:
         self.lists: list[list[bool]] = []
+        self.views: set[int] = set()
 
 
 _ASKED = _Asked()
@@ -176,11 +180,22 @@ class UnsureView(View):
         self.why, self.is_shared = why, is_shared
 
     def changed(self) -> Node | None:
-        """None; ValueError if one of the others was written."""
-        for ref, cell, seen in self.others:
-            other = ref()
-            if (cell[0] if other is None else other.node) is not seen:
-                self.refuse()
+        """None; ValueError if one of the others was written.
+
+        Others ask their own others. Each is asked once: in a chain of choices the ways to the first array double with each one.
+        """
+        is_first, asked = not _ASKED.views, _ASKED.views
+        if id(self) in asked:
+            return None
+        asked.add(id(self))
+        try:
+            for ref, cell, seen in self.others:
+                other = ref()
+                if (cell[0] if other is None else other.node) is not seen:
+                    self.refuse()
+        finally:
+            if is_first:
+                asked.clear()
         if any(array.tobytes() != before for array, before in self.arrays):
             self.refuse()
         return None
