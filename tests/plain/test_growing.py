@@ -209,9 +209,19 @@ def named_rows(y: Any) -> Any:
     return rows, row, rows[3][1], [one.v for one in points], point.v
 
 
+def last_arrays(y: Any) -> Any:
+    rows, a, b = [np.zeros(2) + y], np.zeros(2), np.ones(2)
+    for _ in range(40):
+        last = rows[-1]
+        rows.append(last * 0.9 + 0.1)
+        a, b = b, a * 0.5 + y
+        rows.append(b)
+    return np.array(rows), last, a, b
+
+
 AS_SCANS = [
     last, by_number, whole_numbers, several, pairs, new_arrays, copies, written_before_the_end, elements_written, lengths, twice, tables,
-    in_dict, in_object, read_afterwards, named_rows,
+    in_dict, in_object, read_afterwards, named_rows, last_arrays,
 ]  # fmt: skip
 
 
@@ -585,11 +595,53 @@ def a_row_twice(y: Any) -> Any:
     return rows
 
 
+def the_last_array_written_behind(y: Any) -> Any:
+    rows, table = [np.zeros(2)], {"last": np.ones(2)}
+    for _ in range(30):
+        last = rows[-1]
+        rows.append(last + y)
+        table["last"] = rows[-1]
+        rows.append(last + y)
+    last[0], table["last"][1] = 55.0, 44.0
+    return np.array(rows)
+
+
+def an_array_of_the_pass_before(y: Any) -> Any:
+    rows, a, b = [], np.zeros(2), np.ones(2)
+    for _ in range(40):
+        a, b = b, a * 0.5 + y
+        rows.append(b)
+    a[0] = 9.0
+    rows[-1][1] = 5.0
+    return np.array(rows), a, b
+
+
+def the_last_arrays_in_a_list(y: Any) -> Any:
+    rows, last = [], [np.zeros(2), np.zeros(2)]
+    for i in range(30):
+        last = [np.array([y, i * 1.0]), last[0]]
+        rows.append(last[0])
+    rows[-2][0] = 55.0
+    return np.array(rows), last
+
+
+def chosen_arrays(y: Any) -> Any:
+    w, us = np.ones(2), []
+    for _ in range(40):
+        if y > 1:
+            w = w + y
+        us.append(w)
+        y = y * 0.9
+    us[0] = us[0]
+    return np.array(us)
+
+
 OWN_LISTS = [
     one_array, an_array_that_is_written_later, written_behind_the_loop, in_two_lists, views, lists_written, a_row_written_behind, two_names,
     held_elsewhere, by_function, stacked, any_element, known_choice, a_queue, ints_and_floats, changed_by_a_list, bound_anew, swapped,
     one_list_as_every_row, one_object_as_every_row, a_list_in_a_tuple, a_row_written_in_the_next_pass, the_last_row_written,
     the_last_row_written_by_name, a_row_written_behind_by_name, a_row_in_an_object, a_row_in_an_object_of_the_pass, a_row_twice,
+    the_last_array_written_behind, an_array_of_the_pass_before, the_last_arrays_in_a_list, chosen_arrays,
 ]  # fmt: skip
 
 
@@ -615,7 +667,20 @@ def behind_a_choice(y: Any) -> Any:
     return ys[0]
 
 
-@pytest.mark.parametrize(("f", "what"), [(in_a_choice, r"np\.zeros"), (behind_a_choice, r"np\.zeros")])
+def the_best_array(y: Any) -> Any:
+    rows, best = [], np.zeros(2)
+    for i in range(40):
+        v = np.array([y * i % 7, 1.0 * i])
+        rows.append(v)
+        if v[0] > best[0]:
+            best = v
+    best[1] = -5.0
+    return np.array(rows)
+
+
+@pytest.mark.parametrize(
+    ("f", "what"), [(in_a_choice, r"np\.zeros"), (behind_a_choice, r"np\.zeros"), (the_best_array, "best is one of two arrays")]
+)
 def test_what_only_the_run_decides_is_refused(f: Callable[..., Any], what: str) -> None:
     with pytest.raises((TypeError, ValueError), match=what):
         ns.jit(f)(Y)

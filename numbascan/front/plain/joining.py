@@ -40,16 +40,17 @@ class Held:
     """A snapshot of an array in a nest: the value that it had at one moment, whatever is written into it later. Refers to the array weakly.
 
     root: the cell of the array below all its views, or its own. sources: the arrays that it may share memory with, held weakly.
+    unsure: what is known of these where they are several.
     """
 
-    __slots__ = ("born", "cell", "is_0d", "is_view", "ref", "root", "sources", "value")
+    __slots__ = ("born", "cell", "is_0d", "is_view", "ref", "root", "sources", "unsure", "value")
 
     def __init__(self, array: Variable) -> None:
         self.ref, self.cell, self.born, self.is_view = weakref.ref(array), array.cell, array.born, array.view_of is not None
         self.value, self.is_0d = Variable(array.node), array.is_0d is True
         while array.view_of is not None and not isinstance(array.view_of, UnsureView):
             array = array.view_of.base
-        self.root = array.cell
+        self.root, self.unsure = array.cell, array.view_of
         self.sources: list[Callable[[], Variable | None]] = [
             weakref.ref(array),
             *([ref for ref, _, _ in array.view_of.others] if isinstance(array.view_of, UnsureView) else []),
@@ -64,6 +65,24 @@ class Held:
     def others(self) -> list[Variable]:
         """The arrays that are still there and may share memory with it."""
         return [array for array in (source() for source in self.sources) if array is not None]
+
+    def cells(self) -> set[int]:
+        """The ids of the cells of all arrays that it may share memory with, also of those that are gone."""
+        found, todo, seen = {id(self.root)}, [self.unsure], set()
+        while todo:
+            view = todo.pop()
+            if not isinstance(view, UnsureView) or id(view) in seen:
+                continue
+            seen.add(id(view))
+            for ref, cell, _ in view.others:
+                found.add(id(cell))
+                array = ref()
+                while array is not None and array.view_of is not None and not isinstance(array.view_of, UnsureView):
+                    array = array.view_of.base
+                if array is not None:
+                    found.add(id(array.cell))
+                    todo.append(array.view_of)
+        return found
 
 
 _ARRAYS = (np.ndarray, Variable, Held)

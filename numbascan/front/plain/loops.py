@@ -333,7 +333,7 @@ class _Scan:
         self.moved: list[Variable] = []
         self.shared: dict[Any, list[tuple[list[Variable], bool]]] = {}
         self.eithers: list[Either] = []  # among what this pass was given
-        self.handed: list[Any] = []  # the cells of arrays that this pass was given under names that are bound anew
+        self.handed: dict[Any, list[Any]] = {}  # by name bound anew, the cells of the arrays that this pass was given under it
         self.n_steps: int | None = None  # how many steps run, where that is known
         self.is_live = False  # rows are read from what the arrays hold at each pass
         for name, value in self.start.items():
@@ -466,14 +466,15 @@ class _Scan:
     def _step(self, row: Sequence[Variable], states: Sequence[Variable]) -> Any:
         """Traces one pass on placeholders. Returns what it carries on, what it leaves behind, and whether it is the last."""
         loop, values = self.loop, iter(states)
-        self.eithers, self.handed = [], []
+        self.eithers, self.handed = [], {}
         given: dict[Any, list[Node]] = {}
         with frame(f"the body of {self.what}", parts=[loop.body, self.test]) as noted:
             start = dict(self.start)
             for key, one in self.carried.items():
                 given[key] = [next(values).node for _ in one.initial] if one.is_read else []
                 arrays = list(map(Variable, given[key]))
-                self.handed += [array.cell for array in arrays] if self._is_bound(key) else []
+                if self._is_bound(key):
+                    self.handed[key] = [array.cell for array in arrays]
                 self._note_aliases(noted, key, arrays)
                 if key in self.places:
                     note(key, self.places[key])
@@ -559,10 +560,20 @@ class _Scan:
 
     def _others_behind(self, noted: Frame, leaves: Sequence[Any], results: dict[Any, list[Any]]) -> list[tuple[list[Variable], bool]]:
         """For each leaf under a new name: the outer arrays that it may be a view of, and whether it has two names."""
-        everything = [*leaves, *(leaf for key in results if self._is_bound(key) for leaf in results[key])]
-        counts = Counter(id(leaf.root) for leaf in everything if isinstance(leaf, Held))
+        others = [leaf for key in results if self._is_bound(key) for leaf in results[key]]
+        everything = [leaf for leaf in (*leaves, *others) if isinstance(leaf, Held)]
+        counts = Counter(id(leaf.root) for leaf in everything)
+        kept = [leaf for name, leaf in zip(self.names_behind, leaves, strict=True) if name in self.kept and isinstance(leaf, Held)]
+        last = {id(leaf) for leaf in (*results.get(LAST_ELEMENTS, ()), *kept)}
+        elements = self._elements(results, kept)
+        has_names = any(id(leaf) not in last and not elements.isdisjoint(leaf.cells()) for leaf in everything)
+
+        def is_shared(name: str, leaf: Held) -> bool:
+            is_element = has_names if name in self.kept else not elements.isdisjoint(leaf.cells())
+            return is_element or self._is_shared(noted, name, leaf, counts)
+
         return [
-            ([array for array in leaf.others() if not noted.made(array.born)], self._is_shared(noted, name, leaf, counts))
+            ([array for array in leaf.others() if not noted.made(array.born)], is_shared(name, leaf))
             if isinstance(leaf, Held)
             else ([], False)
             for name, leaf in zip(self.names_behind, leaves, strict=True)
@@ -677,7 +688,10 @@ class _Scan:
         kept = [leaf for name, leaf in zip(self.names_behind, behind, strict=True) if name in self.kept and isinstance(leaf, Held)]
         counts = Counter([*(id(leaf.root) for leaf in (*ends, *kept)), *(id(leaf.cell) for leaf in starts)])
         is_own = self._is_own(noted, results, ends)
+        elements = self._elements(results, kept)
+        lent = {node for key in names for cell, node in zip(self.handed[key], given[key], strict=True) if id(cell) in elements}
         is_known = bool(counts) and (max(counts.values()) > 1 or not is_own)
+        is_known = is_known or any(isinstance(array, Variable) and array.node in lent for array in arrays)
         if is_known and (is_written or any((root, None) in self.places for root in roots)):
             raise ValueError(
                 f"{self.what}: an array that goes from pass to pass under a name that is bound anew is written, and has another name, too"
@@ -693,8 +707,22 @@ class _Scan:
                 others += self._seen_by_others([start]) if not self.n_steps else []
                 others += self._seen_by_others(starts) if isinstance(leaf, Held) and self._is_handed_on(leaf) else []
                 others = [one for one in others if not any(one is array for array in self.moved)]  # those nobody may read
-                is_twice = isinstance(leaf, Held) and counts[id(leaf.root)] > 1
+                is_element = isinstance(leaf, Held) and not elements.isdisjoint(leaf.cells())
+                is_twice = isinstance(leaf, Held) and (counts[id(leaf.root)] > 1 or is_element)
                 self.shared[key].append((others, is_twice))
+
+    def _elements(self, results: dict[Any, list[Any]], kept: Sequence[Held]) -> set[int]:
+        """The ids of the cells of arrays that may be elements of a list: those that this pass has appended, and those that one before has
+        appended and this pass was given, as last elements or under names."""
+        found = {id for leaf in kept for id in leaf.cells()} | {id(cell) for cell in self.handed.get(LAST_ELEMENTS, ())}
+        n_found = -1
+        while n_found < len(found):
+            n_found = len(found)
+            for key, cells in self.handed.items():
+                for leaf, cell in zip(results[key], cells, strict=False):
+                    if isinstance(leaf, Held) and not found.isdisjoint(leaf.cells()):
+                        found.add(id(cell))
+        return found
 
     def _seen_by_others(self, starts: Iterable[Any]) -> list[Variable]:
         """Among values before the loop, the arrays that others have too; and the arrays below views."""
@@ -704,7 +732,7 @@ class _Scan:
 
     def _is_handed_on(self, leaf: Held) -> bool:
         """Whether what a pass leaves may be an array that it was given."""
-        handed = {id(cell) for cell in self.handed}
+        handed = {id(cell) for cells in self.handed.values() for cell in cells}
         return id(leaf.root) in handed or any(id(array.cell) in handed for array in leaf.others())
 
     def _is_own(self, noted: Frame, results: dict[Any, list[Any]], ends: Sequence[Held]) -> bool:
@@ -742,9 +770,7 @@ class _Scan:
         elements = {id(holder) for name in self.kept for holder in holders(self.objects[name])}
         for key, one in self.carried.items():
             if key != LAST_ELEMENTS and one.is_read and any(id(holder) in elements for holder in holders(self.objects[key])):
-                raise TypeError(
-                    f"{self.what} reads {one.label}, which a pass before has appended to a list{at_line()}; append a copy"
-                )
+                raise TypeError(f"{self.what} reads {one.label}, which a pass before has appended to a list{at_line()}; append a copy")
 
     def _check_reads(self, given: dict[Any, list[Node]], states: dict[Any, list[Variable]], last: Sequence[Variable], over: Any) -> None:
         """Stops carrying variables that every pass leaves as they were, and notes those that no pass reads. Raises _Again if there are any.
