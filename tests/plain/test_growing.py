@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -636,12 +637,93 @@ def chosen_arrays(y: Any) -> Any:
     return np.array(us)
 
 
+def a_method_of_the_list(y: Any) -> Any:
+    total = 0.0
+    for _ in range(3):
+        xs = []
+        for i in range(50):
+            xs.append(y * i)
+            add = xs.append
+        add(100.0)
+        total += xs[-1]
+    return total
+
+
+def a_second_name(y: Any) -> Any:
+    total, sizes = 0.0, []
+    for _ in range(3):
+        xs = []
+        for i in range(50):
+            xs.append(y * i)
+            held = xs
+            pair = (xs, 1.0)
+        for j in range(20):
+            held.append(y + j)
+        pair[0].append(5.0)
+        total += sum(xs) + xs[-1] + len(held)
+        sizes.append(len(pair[0]))
+    return total, sizes
+
+
+class Log(list):
+    def append(self, value: Any) -> None:
+        super().append(2 * value)
+
+
+def a_class_of_lists(y: Any) -> Any:
+    xs = Log()
+    for i in range(50):
+        xs.append(y * i)
+    return sum(xs), 1.0 if isinstance(xs, Log) else 2.0
+
+
+def copied(y: Any) -> Any:
+    xs, rows = [], []
+    for i in range(50):
+        xs.append(y * i)
+        rows.append(np.array([y, i]))
+    one, other, arrays = copy.copy(xs), copy.deepcopy(xs), copy.deepcopy(rows)
+    xs[0] = 9.0
+    rows[3][0] = 7.0
+    return one, other, xs, np.array(arrays)
+
+
+def copied_in_a_pass(y: Any) -> Any:
+    xs = [y]
+    for i in range(20):
+        xs.append(y * i)
+        snapshot = copy.copy(xs)
+        xs.append(snapshot[-1])
+        if len(snapshot) > 3:
+            snapshot.append(y)
+    return xs, snapshot
+
+
+def a_grown_row_twice(y: Any) -> Any:
+    out, others, first = [], [], []
+    for i in range(20):
+        first.append(y * i)
+    for _ in range(20):
+        row = []
+        for i in range(20):
+            row.append(y * i)
+        out.append(row)
+        others.append(row)
+        out.append(row)
+        for _ in range(20):
+            row.append(y)
+        out.append(first)
+    out[0][0] = 100.0
+    return out, others
+
+
 OWN_LISTS = [
     one_array, an_array_that_is_written_later, written_behind_the_loop, in_two_lists, views, lists_written, a_row_written_behind, two_names,
     held_elsewhere, by_function, stacked, any_element, known_choice, a_queue, ints_and_floats, changed_by_a_list, bound_anew, swapped,
     one_list_as_every_row, one_object_as_every_row, a_list_in_a_tuple, a_row_written_in_the_next_pass, the_last_row_written,
     the_last_row_written_by_name, a_row_written_behind_by_name, a_row_in_an_object, a_row_in_an_object_of_the_pass, a_row_twice,
     the_last_array_written_behind, an_array_of_the_pass_before, the_last_arrays_in_a_list, chosen_arrays,
+    a_method_of_the_list, a_second_name, a_class_of_lists, copied, copied_in_a_pass, a_grown_row_twice,
 ]  # fmt: skip
 
 

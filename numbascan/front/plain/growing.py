@@ -21,7 +21,7 @@ from ..tree import ListOf, OpenList, Structure, fields_of, flattened, n_leaves, 
 from ..variable import CAPTURE, HOOKS, Variable, as_variable, at_line
 from ..views import UnsureView, is_array
 from .cells import Cells, Joined, Part, own_variables, references, sole_parts, sole_values
-from .chosen import check_free, freeze, holders, is_known
+from .chosen import check_free, freeze, holders, is_frozen, is_known
 from .frames import FRAMES, Frame
 from .joining import as_type, is_numeric, promoted
 from .lists import Leaf, Listed, lent, python_type
@@ -50,6 +50,7 @@ class Growing(InPlaceOfAList, Made, OpenList):
     - before: the list before the loop. appended: what this pass has appended: elements, and rows that a loop within it has appended.
     - window: the last elements from before this pass. counters: the numbers of the pass, by their nodes, with the first one of each.
     - is_counted: an element was found by the number of the pass, which is right if a pass appends one element.
+    - is_over: no pass is traced. Nobody may ask it anything: the list is another object now, and a name that still has this one is wrong.
     """
 
     def __init__(self, before: list[Any] | Grown | Growing) -> None:
@@ -59,6 +60,7 @@ class Growing(InPlaceOfAList, Made, OpenList):
         self._window: Sequence[Any] = ()
         self._counters: dict[Node, int] = {}
         self._frame: Frame | None = None
+        self._is_over = False
 
     def first_window(self) -> tuple[Any, ...]:
         """The last elements before the loop."""
@@ -68,14 +70,21 @@ class Growing(InPlaceOfAList, Made, OpenList):
     def begin(self, window: Sequence[Any], counters: dict[Node, int]) -> None:
         """Begins a pass."""
         freeze([holder for one in window for holder in holders(one)], "it is an element that a list had before a pass of a loop")
-        self.appended, self.is_counted = [], False
+        self.appended, self.is_counted, self._is_over = [], False, False
         self._window, self._counters, self._frame = window, counters, CAPTURE.frame
 
     def end(self) -> tuple[Any, ...]:
         """The last elements behind the pass. TypeError where elements were found by a wrong count."""
         if self.is_counted and self.n_appended != 1:
             self._refuse(f"a pass appends {self.n_appended} elements and reads one by the number of the pass")
-        return tuple(reversed(list(islice(self.backwards(), len(self._window)))))
+        last = tuple(reversed(list(islice(self.backwards(), len(self._window)))))
+        self._is_over = True
+        return last
+
+    def check(self) -> None:
+        """TypeError where its pass has ended."""
+        if self._is_over:
+            self._refuse("a list to which a loop has appended is read or written by a name that a pass has given it")
 
     @property
     def n_appended(self) -> int:
@@ -84,6 +93,7 @@ class Growing(InPlaceOfAList, Made, OpenList):
 
     def backwards(self) -> Iterator[Any]:
         """The elements from the last one back, as far as they are the same at each pass."""
+        self.check()
         for one in reversed(self.appended):
             if isinstance(one, _List):
                 self._refuse("a list is read that is an element")
@@ -94,6 +104,8 @@ class Growing(InPlaceOfAList, Made, OpenList):
     def append(self, value: Any) -> None:
         """`x.append(value)`."""
         if isinstance(value, Listed):
+            if is_frozen(value) or not _is_new(value.born):
+                self._refuse("a list is an element of several others, or was made before the pass")
             freeze([value], "it is an element of another list, which holds it as an array")
             value = _List(*value.nested())
         self.add([value if isinstance(value, _List) else _element(value)])
@@ -106,6 +118,7 @@ class Growing(InPlaceOfAList, Made, OpenList):
 
     def add(self, parts: list[Any]) -> None:
         """Appends elements, and rows of elements."""
+        self.check()
         for frame in reversed(FRAMES.stack):
             if frame is self._frame:
                 break
@@ -129,6 +142,7 @@ class Growing(InPlaceOfAList, Made, OpenList):
             self._refuse("a list, dict or object is an element of a list, and has another name")
 
     def __getitem__(self, index: Any) -> Any:
+        self.check()
         place = self._place_from_end(index)
         found = [] if place is None or place >= 0 else list(islice(self.backwards(), -place - 1, -place))
         return found[0] if found else self._refuse("an element is read that is none of the last ones at each pass")
@@ -146,6 +160,7 @@ class Growing(InPlaceOfAList, Made, OpenList):
     @property
     def length(self) -> Any:
         """`len(x)`."""
+        self.check()
         for counter, first in self._counters.items() if not isinstance(self.before, Growing) else ():
             self.is_counted = True
             return Variable(counter) + (len(self.before) + self.n_appended - first)
@@ -153,6 +168,7 @@ class Growing(InPlaceOfAList, Made, OpenList):
 
     def has_elements(self) -> Any:
         """Whether there is an element."""
+        self.check()
         return bool(self._window or self.appended) or super().has_elements()
 
     def taken(self) -> Any:
@@ -160,6 +176,9 @@ class Growing(InPlaceOfAList, Made, OpenList):
         self._refuse("a list is read as a whole that a loop appends to")
 
     is_open = rows = array = parts = __iter__ = taken
+
+    def __reduce_ex__(self, *_: Any) -> Any:
+        self.taken()
 
     def holds(self, value: Any) -> Any:
         """Refused."""
@@ -199,7 +218,7 @@ def _element(value: Any) -> Any:
     for leaf in leaves:
         is_own = is_numeric(leaf) and not isinstance(leaf, np.ndarray)
         if is_own and isinstance(leaf, Variable) and is_array(leaf):
-            is_own = leaf.view_of is None and _is_new(leaf)
+            is_own = leaf.view_of is None and _is_new(leaf.born)
         if not is_own:
             raise TypeError(
                 f"a list gets {leaf!r} in a loop{at_line()}, and may hold numbers, new arrays and nests of these there; append a copy "
@@ -210,10 +229,10 @@ def _element(value: Any) -> Any:
     return value
 
 
-def _is_new(array: Variable) -> bool:
-    """Whether an array was made in the pass that is traced."""
+def _is_new(born: Frame | None) -> bool:
+    """Whether what was made in a branch or pass was made in the pass that is traced."""
     passes = [frame for frame in FRAMES.stack if not frame.is_trial]
-    return bool(passes) and passes[-1].made(array.born)
+    return bool(passes) and passes[-1].made(born)
 
 
 def _containers(nest: Any) -> list[Any]:
@@ -231,7 +250,7 @@ class Grown(Listed):
     """A list of known length in parts: lists, and rows that a loop has appended."""
 
     def __init__(self, parts: Iterable[list[Any] | Rows], structure: Structure, depth: int = 0) -> None:
-        self._parts, self._born = list(parts), CAPTURE.frame
+        self._parts, self.born = list(parts), CAPTURE.frame
         self._structure, self._depth, self._mask, self.kind = structure, depth, None, list
 
     def __len__(self) -> int:
@@ -316,7 +335,7 @@ class Grown(Listed):
         frame, before = CAPTURE.frame, self._parts
         if frame is not None:
             frame.undone.append((None, lambda: setattr(self, "_parts", before)))
-        while frame is not None and not frame.made(self._born):
+        while frame is not None and not frame.made(self.born):
             if not frame.is_trial:
                 self._refuse(f"a list that a loop has made changes in {frame.place}")
             frame = frame.outer
@@ -379,7 +398,7 @@ def lists_of(body: Part) -> dict[Spot, int]:
     """The lengths of the lists to which the body of a loop refers and nobody else. Of a `Growing`, the number that a pass has appended."""
     found: dict[Spot, int] = {}
     for name, value in sole_values(body).items():
-        if isinstance(value, _LISTS):
+        if type(value) in _LISTS:  # a class of the user's may have an `append` of its own
             found[Spot(name)] = _length(value)
         elif type(value) is dict:
             found.update({Spot(name, key): n for key, n in _lists_in(value).items() if key is not None})
@@ -395,7 +414,7 @@ def longer(body: Part, lists: Mapping[Spot, int]) -> list[Spot]:
 
 
 def _lists_in(space: dict[Any, Any]) -> dict[Any, int]:
-    return {key: _length(one) for key, one in sole_parts(space).items() if isinstance(one, _LISTS)}
+    return {key: _length(one) for key, one in sole_parts(space).items() if type(one) in _LISTS}
 
 
 def _length(several: Any) -> int:
