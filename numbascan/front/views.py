@@ -212,6 +212,13 @@ class UnsureView(View):
         raise error(f"{self.why}, and one of them is written{at_line()}; copy it first, as x.copy()")
 
 
+def root_of(array: Variable) -> Variable:
+    """The array that an array is a view of, or a view of a view of; itself for no view, and for what may be one of several."""
+    while array.view_of is not None and not isinstance(array.view_of, UnsureView):
+        array = array.view_of.base
+    return array
+
+
 def _itself(array: Variable) -> Variable:
     return array
 

@@ -220,9 +220,19 @@ def last_arrays(y: Any) -> Any:
     return np.array(rows), last, a, b
 
 
+def its_class(y: Any) -> Any:
+    xs, asked = [], []
+    for _ in range(50):
+        if type(xs) is list and isinstance(xs, list) and xs.__class__ is list:
+            y = y * 0.9
+        xs.append(y)
+    asked += [type(xs) is list, isinstance(xs, (list, tuple)), xs.__class__ is list, np.zeros(2).__class__ is np.ndarray]
+    return xs, [1.0 if one else 2.0 for one in asked]
+
+
 AS_SCANS = [
     last, by_number, whole_numbers, several, pairs, new_arrays, copies, written_before_the_end, elements_written, lengths, twice, tables,
-    in_dict, in_object, read_afterwards, named_rows, last_arrays,
+    in_dict, in_object, read_afterwards, named_rows, last_arrays, its_class,
 ]  # fmt: skip
 
 
@@ -717,13 +727,40 @@ def a_grown_row_twice(y: Any) -> Any:
     return out, others
 
 
+def asked_which_object(y: Any) -> Any:
+    rows, arrays, lists, xs = [], [], [], []
+    for i in range(30):
+        row = [y * i]
+        rows.append(row)
+        arrays.append(np.array([y, i]))
+        inner = []
+        for j in range(20):
+            inner.append(y * j)
+        lists.append(inner)
+        xs.append(y)
+        held = xs
+    asked = rows[3] is rows[3], rows[-1] is row, arrays[3] is arrays[3], lists[2] is lists[2], held is xs, rows is xs
+    return [1.0 if one else 2.0 for one in asked]
+
+
+def matched(y: Any) -> Any:
+    xs = []
+    for i in range(50):
+        xs.append(y * i)
+    match xs:
+        case [a, *_, b]:
+            return a + b
+        case _:
+            return -1.0
+
+
 OWN_LISTS = [
     one_array, an_array_that_is_written_later, written_behind_the_loop, in_two_lists, views, lists_written, a_row_written_behind, two_names,
     held_elsewhere, by_function, stacked, any_element, known_choice, a_queue, ints_and_floats, changed_by_a_list, bound_anew, swapped,
     one_list_as_every_row, one_object_as_every_row, a_list_in_a_tuple, a_row_written_in_the_next_pass, the_last_row_written,
     the_last_row_written_by_name, a_row_written_behind_by_name, a_row_in_an_object, a_row_in_an_object_of_the_pass, a_row_twice,
     the_last_array_written_behind, an_array_of_the_pass_before, the_last_arrays_in_a_list, chosen_arrays,
-    a_method_of_the_list, a_second_name, a_class_of_lists, copied, copied_in_a_pass, a_grown_row_twice,
+    a_method_of_the_list, a_second_name, a_class_of_lists, copied, copied_in_a_pass, a_grown_row_twice, asked_which_object, matched,
 ]  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from ..numpy.shape_arguments import dim
 from ..tree import LEAF, Structure, alike, flattened, is_record, unflatten
 from ..tree import describe as describe_structure
 from ..variable import CAPTURE, METHODS, Variable, as_variable, at_line, number_as, op
-from ..views import Either, UnsureView, is_array
+from ..views import Either, UnsureView, is_array, root_of
 from .cells import ABSENT
 from .frames import Frame
 from .options import as_options
@@ -48,8 +48,7 @@ class Held:
     def __init__(self, array: Variable) -> None:
         self.ref, self.cell, self.born, self.is_view = weakref.ref(array), array.cell, array.born, array.view_of is not None
         self.value, self.is_0d = Variable(array.node), array.is_0d is True
-        while array.view_of is not None and not isinstance(array.view_of, UnsureView):
-            array = array.view_of.base
+        array = root_of(array)
         self.root, self.unsure = array.cell, array.view_of
         self.sources: list[Callable[[], Variable | None]] = [
             weakref.ref(array),
@@ -76,12 +75,10 @@ class Held:
             seen.add(id(view))
             for ref, cell, _ in view.others:
                 found.add(id(cell))
-                array = ref()
-                while array is not None and array.view_of is not None and not isinstance(array.view_of, UnsureView):
-                    array = array.view_of.base
-                if array is not None:
-                    found.add(id(array.cell))
-                    todo.append(array.view_of)
+                if (array := ref()) is not None:
+                    root = root_of(array)
+                    found.add(id(root.cell))
+                    todo.append(root.view_of)
         return found
 
 
