@@ -212,9 +212,19 @@ class UnsureView(View):
         raise error(f"{self.why}, and one of them is written{at_line()}; copy it first, as x.copy()")
 
 
+class PlainView(View):
+    """A part of an array of NumPy's, at a place that only the run knows. Where it is written, the function is traced with traced arrays."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, base: Variable, array: np.ndarray, write: Callable[[Any, Any], Any]) -> None:
+        super().__init__(base, lambda base: base, write)
+        self.array = array
+
+
 def root_of(array: Variable) -> Variable:
     """The array that an array is a view of, or a view of a view of; itself for no view, and for what may be one of several."""
-    while array.view_of is not None and not isinstance(array.view_of, UnsureView):
+    while array.view_of is not None and not isinstance(array.view_of, UnsureView | PlainView):
         array = array.view_of.base
     return array
 

@@ -19,7 +19,7 @@ from ..numpy.shape_arguments import dim
 from ..tree import LEAF, Structure, alike, flattened, is_record, unflatten
 from ..tree import describe as describe_structure
 from ..variable import CAPTURE, METHODS, Variable, as_variable, at_line, number_as, op
-from ..views import Either, UnsureView, is_array, root_of
+from ..views import Either, PlainView, UnsureView, is_array, root_of
 from .cells import ABSENT
 from .frames import Frame
 from .options import as_options
@@ -67,19 +67,30 @@ class Held:
 
     def cells(self) -> set[int]:
         """The ids of the cells of all arrays that it may share memory with, also of those that are gone."""
+        return self._reached()[0]
+
+    def arrays(self) -> list[np.ndarray]:
+        """The arrays of NumPy's that it may share memory with."""
+        return self._reached()[1]
+
+    def _reached(self) -> tuple[set[int], list[np.ndarray]]:
+        arrays: list[np.ndarray] = []
         found, todo, seen = {id(self.root)}, [self.unsure], set()
         while todo:
             view = todo.pop()
+            if isinstance(view, PlainView):
+                arrays.append(view.array)
             if not isinstance(view, UnsureView) or id(view) in seen:
                 continue
             seen.add(id(view))
+            arrays += [array for array, _ in view.arrays]
             for ref, cell, _ in view.others:
                 found.add(id(cell))
                 if (array := ref()) is not None:
                     root = root_of(array)
                     found.add(id(root.cell))
                     todo.append(root.view_of)
-        return found
+        return found, arrays
 
 
 _ARRAYS = (np.ndarray, Variable, Held)
@@ -128,8 +139,17 @@ class Unassured(UnsureView):
 
     __slots__ = ("frame", "name", "owner", "value")
 
-    def __init__(self, name: str, owner: Variable, rows: Variable, others: Sequence[Variable], why: str, is_shared: bool) -> None:
-        super().__init__(rows, others, why, is_shared)
+    def __init__(
+        self,
+        name: str,
+        owner: Variable,
+        rows: Variable,
+        others: Sequence[Variable],
+        why: str,
+        is_shared: bool,
+        arrays: Sequence[np.ndarray] = (),
+    ) -> None:
+        super().__init__(rows, others, why, is_shared, arrays)
         self.owner, self.frame = weakref.ref(owner), self  # no frame: it was not read yet
         self.name, self.value = name, Variable(owner.node)
 

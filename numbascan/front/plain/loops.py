@@ -37,7 +37,7 @@ from ..views import Either, Moved, UnsureView, View, is_array
 from .cells import ABSENT, Cells, Joined, Part, keeping, line_of, own_variables, soles
 from .choices import chosen_in, value_of
 from .chosen import freeze, holders, is_known, keep_free
-from .frames import FRAMES, NO_OBJECT, Frame, Place, Stuck, frame, note
+from .frames import FRAMES, NO_OBJECT, Frame, Place, Stuck, base_of, frame, note
 from .joining import (
     RESULT,
     UNSET,
@@ -50,6 +50,7 @@ from .joining import (
     is_0d,
     is_absent,
     is_numeric,
+    is_outside,
     is_same,
     is_unassured,
     is_unbound,
@@ -331,7 +332,7 @@ class _Scan:
         self.left: dict[Any, None] = {}
         self.sole: set[int] = set()
         self.moved: list[Variable] = []
-        self.shared: dict[Any, list[tuple[list[Variable], bool]]] = {}
+        self.shared: dict[Any, list[tuple[list[Variable], bool, list[np.ndarray]]]] = {}
         self.eithers: list[Either] = []  # among what this pass was given
         self.handed: dict[Any, list[Any]] = {}  # by name bound anew, the cells of the arrays that this pass was given under it
         self.n_steps: int | None = None  # how many steps run, where that is known
@@ -558,8 +559,10 @@ class _Scan:
         outputs.append({"last": (*unread, *last)})
         return outputs if over is None else [*outputs, until(over)]
 
-    def _others_behind(self, noted: Frame, leaves: Sequence[Any], results: dict[Any, list[Any]]) -> list[tuple[list[Variable], bool]]:
-        """For each leaf under a new name: the outer arrays that it may be a view of, and whether it has two names."""
+    def _others_behind(
+        self, noted: Frame, leaves: Sequence[Any], results: dict[Any, list[Any]]
+    ) -> list[tuple[list[Variable], bool, list[np.ndarray]]]:
+        """For each leaf under a new name: the outer arrays that it may be a view of, whether it has two names, and arrays of NumPy's."""
         others = [leaf for key in results if self._is_bound(key) for leaf in results[key]]
         everything = [leaf for leaf in (*leaves, *others) if isinstance(leaf, Held)]
         counts = Counter(id(leaf.root) for leaf in everything)
@@ -572,10 +575,11 @@ class _Scan:
             is_element = has_names if name in self.kept else not elements.isdisjoint(leaf.cells())
             return is_element or self._is_shared(noted, name, leaf, counts)
 
+        numpys = self._numpys(noted, [*leaves, *others])
         return [
-            ([array for array in leaf.others() if not noted.made(array.born)], is_shared(name, leaf))
+            ([array for array in leaf.others() if not noted.made(array.born)], is_shared(name, leaf), numpys(leaf))
             if isinstance(leaf, Held)
-            else ([], False)
+            else ([], False, numpys(leaf))
             for name, leaf in zip(self.names_behind, leaves, strict=True)
         ]
 
@@ -585,6 +589,8 @@ class _Scan:
 
     def _is_outer(self, noted: Frame, leaf: Any) -> bool:
         """Whether a leaf is an array from before the loop: its name stays a name of that array."""
+        if type(leaf) is np.ndarray:
+            return bool(self.n_steps) and noted.knew(leaf)
         return isinstance(leaf, Held) and not noted.made(leaf.born) and not leaf.is_view
 
     def _carry_arrays(self, ends: dict[Any, Any]) -> None:
@@ -699,6 +705,7 @@ class _Scan:
             )
         counts.update(id(leaf.root) for leaf in behind if isinstance(leaf, Held) and not any(leaf is one for one in kept))
         self.moved = [array for array in starts if id(array.cell) not in self.sole] if is_written else []
+        numpys = self._numpys(noted, [*behind, *(leaf for key in names for leaf in results[key])])
         self.shared = {key: [] for key in names}
         for key in names:
             for leaf, start in zip(results[key], self.carried[key].objects, strict=True):
@@ -709,7 +716,17 @@ class _Scan:
                 others = [one for one in others if not any(one is array for array in self.moved)]  # those nobody may read
                 is_element = isinstance(leaf, Held) and not elements.isdisjoint(leaf.cells())
                 is_twice = isinstance(leaf, Held) and (counts[id(leaf.root)] > 1 or is_element)
-                self.shared[key].append((others, is_twice))
+                also = [*numpys(leaf), *(numpys(start) if not self.n_steps and not is_outside(start) else [])]
+                self.shared[key].append((others, is_twice, also))
+
+    def _numpys(self, noted: Frame, leaves: Iterable[Any]) -> Callable[[Any], list[np.ndarray]]:
+        """Tells which arrays of NumPy's a leaf behind a pass may share memory with that others have: one from before, or another leaf."""
+        counts = Counter(id(base_of(array)) for leaf in leaves for array in _arrays_of(leaf))
+
+        def shared(leaf: Any) -> list[np.ndarray]:
+            return [array for array in _arrays_of(leaf) if noted.knew(array) or counts[id(base_of(array))] > 1]
+
+        return shared
 
     def _elements(self, results: dict[Any, list[Any]], kept: Sequence[Held]) -> set[int]:
         """The ids of the cells of arrays that may be elements of a list: those that this pass has appended, and those that one before has
@@ -816,10 +833,12 @@ class _Scan:
         found |= {key: [next(last) for _ in one.initial] for key, one in self.carried.items() if not one.is_read}
         for key, one in self.carried.items():
             ends = [Variable(self._last(before, row).node) for before, row in zip(one.initial, found[key], strict=True)]
-            for end, (others, is_twice) in zip(ends, self.shared.get(key, []), strict=self._is_bound(key)):
-                if (end.ndim or any(one.kinds)) and (others or is_twice):
+            for end, (others, is_twice, numpys) in zip(ends, self.shared.get(key, []), strict=self._is_bound(key)):
+                if (end.ndim or any(one.kinds)) and (others or is_twice or numpys):
                     why = f"{one.label} is one of two arrays, as passes of a loop go"
-                    end.view_of = _unsure(one.label, end, others, why, is_twice)
+                    end.view_of = _unsure(one.label, end, others, why, is_twice, numpys)
+                    if any(map(is_outside, numpys)):
+                        end.home = why
             if key in self.places:
                 note(key, self.places[key])
                 self.places[key].write(self._made_of(one, ends))
@@ -848,7 +867,7 @@ class _Scan:
         first = as_type(before, TensorType(rows.type.dtype, ()))
         return _weak_as(Variable(last_state(first.node, rows.node)), before)
 
-    def _left(self, name: str, rows: Variable, is_weak: bool, others: Sequence[Variable], is_twice: bool) -> Any:
+    def _left(self, name: str, rows: Variable, is_weak: bool, others: Sequence[Variable], is_twice: bool, numpys: Any) -> Any:
         """The value that the last step left under a name that was not bound before; for one of `kept`, the values that all steps left.
 
         Without a step it is zeros for our own flags and results, and for the user's names an error when read.
@@ -869,15 +888,22 @@ class _Scan:
             value = Variable(concatenate([zeros((1, *rows.shape[1:]), rows.type.dtype), rows[-1:]])[-1].node)
         value = as_type(value, TensorType(value.type.dtype, value.type.shape, weak=is_weak))
         if not self.n_steps and not name.startswith(HIDDEN) and self.start.get(name) is not UNSET:
-            value.view_of = Unassured(name, value, rows, others, why, is_twice)
-        elif value.ndim and (others or is_twice):
-            value.view_of = _unsure(name, value, others, why, is_twice)
+            value.view_of = Unassured(name, value, rows, others, why, is_twice, numpys)
+        elif value.ndim and (others or is_twice or numpys):
+            value.view_of = _unsure(name, value, others, why, is_twice, numpys)
         return value
 
 
-def _unsure(label: str, value: Variable, others: Sequence[Variable], why: str, is_twice: bool) -> UnsureView:
+def _unsure(label: str, value: Variable, others: Sequence[Variable], why: str, is_twice: bool, numpys: Sequence[np.ndarray]) -> UnsureView:
     view = Returned if label == RESULT else UnsureView
-    return view(array_itself(value), others, why, is_twice)
+    return view(array_itself(value), others, why, is_twice, [array for array in numpys if not is_outside(array)])
+
+
+def _arrays_of(leaf: Any) -> list[np.ndarray]:
+    """The arrays of NumPy's that a leaf is, or shares memory with."""
+    if isinstance(leaf, Held):
+        return leaf.arrays()
+    return [leaf] if type(leaf) is np.ndarray else []
 
 
 def _carried(label: str, value: Any) -> _Carried:
