@@ -37,10 +37,14 @@ class Assumption:
 
 
 class _Asked(threading.local):
-    """A list for each function that is traced. It has an entry for each question of the function about its arguments."""
+    """lists: one for each function that is traced, with an entry for each question of the function about its arguments.
+
+    views: the ids of those that are being asked whether they have changed.
+    """
 
     def __init__(self) -> None:
         self.lists: list[list[bool]] = []
+        self.views: set[int] = set()
 
 
 _ASKED = _Asked()
@@ -176,11 +180,22 @@ class UnsureView(View):
         self.why, self.is_shared = why, is_shared
 
     def changed(self) -> Node | None:
-        """None; ValueError if one of the others was written."""
-        for ref, cell, seen in self.others:
-            other = ref()
-            if (cell[0] if other is None else other.node) is not seen:
-                self.refuse()
+        """None; ValueError if one of the others was written.
+
+        Others ask their own others. Each is asked once: in a chain of choices the ways to the first array double with each one.
+        """
+        is_first, asked = not _ASKED.views, _ASKED.views
+        if id(self) in asked:
+            return None
+        asked.add(id(self))
+        try:
+            for ref, cell, seen in self.others:
+                other = ref()
+                if (cell[0] if other is None else other.node) is not seen:
+                    self.refuse()
+        finally:
+            if is_first:
+                asked.clear()
         if any(array.tobytes() != before for array, before in self.arrays):
             self.refuse()
         return None
@@ -195,6 +210,23 @@ class UnsureView(View):
         """ValueError; with NumPy arrays among the others NeedsTracedArrays: more is known of traced arrays."""
         error = NeedsTracedArrays if self.arrays else ValueError
         raise error(f"{self.why}, and one of them is written{at_line()}; copy it first, as x.copy()")
+
+
+class PlainView(View):
+    """A part of an array of NumPy's, at a place that only the run knows. Where it is written, the function is traced with traced arrays."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, base: Variable, array: np.ndarray, write: Callable[[Any, Any], Any]) -> None:
+        super().__init__(base, lambda base: base, write)
+        self.array = array
+
+
+def root_of(array: Variable) -> Variable:
+    """The array that an array is a view of, or a view of a view of; itself for no view, and for what may be one of several."""
+    while array.view_of is not None and not isinstance(array.view_of, UnsureView | PlainView):
+        array = array.view_of.base
+    return array
 
 
 def _itself(array: Variable) -> Variable:

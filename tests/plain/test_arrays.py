@@ -737,6 +737,128 @@ def test_an_array_that_only_one_variable_knows_may_be_written_behind_a_choice(f:
         compare(f, s * X)
 
 
+# arrays that a loop hands out ---------------------------------------------------------------------------------------------
+
+
+def bound_in_a_loop(y: Any) -> Any:
+    q = np.ones(2)
+    for _ in range(30):
+        d = q
+        y = y * 0.9
+    d[0] = 7.0
+    return q, d, y
+
+
+def only_read_behind(y: Any) -> Any:
+    q, d = np.ones((30, 2)), np.zeros(2)
+    for i in range(30):
+        d = q[i]
+        y = y * 0.9 + d[0]
+    return d + 1, q, y
+
+
+def new_in_a_while(y: Any) -> Any:
+    x = np.zeros(3)
+    while y > 0.5:
+        x = x * 2 + y
+        y = y * 0.9
+    x[0] = 1.0
+    return x, y
+
+
+def bound_anew_in_a_loop(y: Any) -> Any:
+    q, d = np.ones(2), np.zeros(2)
+    for _ in range(30):
+        d = q
+        y = y * 0.9
+    d[0] = 7.0
+    return q, y
+
+
+def row_bound_in_a_loop(y: Any) -> Any:
+    q = np.ones((30, 2))
+    for i in range(30):
+        d = q[i]
+        y = y * 0.9 + d[0]
+    d[0] = 5.0
+    return d, q, y
+
+
+def two_names_in_a_loop(y: Any) -> Any:
+    for _ in range(30):
+        d = e = np.zeros(2)
+        y = y * 0.9
+    d[0] = 7.0
+    return e, y
+
+
+def bound_in_a_while(y: Any) -> Any:
+    q, d = np.ones(2), np.zeros(2)
+    while y > 0.5:
+        d = q
+        y = y * 0.9
+    d[0] = 7.0
+    return q
+
+
+def without_a_pass(y: Any) -> Any:
+    x = np.zeros(3)
+    e = x
+    while y > 5:
+        x = x * 2 + y
+        y = y * 0.9
+    x[0] = 1.0
+    return x, e
+
+
+def element_bound_in_a_loop(y: Any) -> Any:
+    s, q = [np.zeros(2)], np.ones(2)
+    for _ in range(30):
+        s[0] = q
+        y = y * 0.9
+    s[0][0] = 7.0
+    return q, y
+
+
+def bound_in_a_choice_in_a_loop(y: Any) -> Any:
+    q, d = np.ones(2), np.zeros(2)
+    for i in range(30):
+        if i == 29:
+            d = q
+        y = y * 0.9
+    d[0] = 7.0
+    return q, y
+
+
+OF_NUMPYS = np.ones(2)
+
+
+def an_array_from_outside(y: Any) -> Any:
+    d = np.zeros(2)
+    for _ in range(30):
+        d = OF_NUMPYS
+        y = y * 0.9
+    d[0] = 7.0
+    return OF_NUMPYS + y
+
+
+@pytest.mark.parametrize("f", [bound_in_a_loop, only_read_behind, new_in_a_while])
+def test_a_loop_hands_out_arrays_of_numpys(f: Callable[..., Any]) -> None:
+    compare(f, 1.25)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        *(bound_anew_in_a_loop, row_bound_in_a_loop, two_names_in_a_loop, bound_in_a_while, without_a_pass, element_bound_in_a_loop),
+        *(bound_in_a_choice_in_a_loop, an_array_from_outside),
+    ],
+)
+def test_an_array_of_numpys_that_a_loop_hands_out_is_not_written_unseen(f: Callable[..., Any]) -> None:
+    with pytest.raises(ValueError, match="copy it first"):
+        ns.jit(f)(1.25)
+
+
 # arrays of rank 0 ---------------------------------------------------------------------------------------------------------
 
 

@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -154,6 +156,11 @@ def in_dict(y: Any) -> Any:
     return found
 
 
+@dataclass
+class Point:
+    v: Any
+
+
 class Run:
     def __init__(self, y: Any) -> None:
         self.y, self.seen = y, []
@@ -188,9 +195,44 @@ def read_afterwards(y: Any) -> Any:
     return total, i, ys[k], ys[-k - 1], ys[0], min(ys), sorted(ys)[2], [v * 2 for v in ys], np.std(ys), ys + [1.0], y in ys
 
 
+def named_rows(y: Any) -> Any:
+    rows, points = [], [Point(y)]
+    for i in range(40):
+        y = y * 0.9
+        row = [y, i]
+        rows.append(row)
+        if y > 0.5:
+            y = y * 0.99
+        row[1] = row[1] + 1
+        point = Point(points[-1].v * 0.9)
+        points.append(point)
+        rows[-1][0] = rows[-1][0] + 1
+    return rows, row, rows[3][1], [one.v for one in points], point.v
+
+
+def last_arrays(y: Any) -> Any:
+    rows, a, b = [np.zeros(2) + y], np.zeros(2), np.ones(2)
+    for _ in range(40):
+        last = rows[-1]
+        rows.append(last * 0.9 + 0.1)
+        a, b = b, a * 0.5 + y
+        rows.append(b)
+    return np.array(rows), last, a, b
+
+
+def its_class(y: Any) -> Any:
+    xs, asked = [], []
+    for _ in range(50):
+        if type(xs) is list and isinstance(xs, list) and xs.__class__ is list:
+            y = y * 0.9
+        xs.append(y)
+    asked += [type(xs) is list, isinstance(xs, (list, tuple)), xs.__class__ is list, np.zeros(2).__class__ is np.ndarray]
+    return xs, [1.0 if one else 2.0 for one in asked]
+
+
 AS_SCANS = [
     last, by_number, whole_numbers, several, pairs, new_arrays, copies, written_before_the_end, elements_written, lengths, twice, tables,
-    in_dict, in_object, read_afterwards,
+    in_dict, in_object, read_afterwards, named_rows, last_arrays, its_class,
 ]  # fmt: skip
 
 
@@ -465,9 +507,260 @@ def swapped(y: Any) -> Any:
     return a, b
 
 
+def one_list_as_every_row(y: Any) -> Any:
+    row, rows = [y, 2.0], []
+    for _ in range(30):
+        rows.append(row)
+        row[0] = row[0] + 1
+    return rows
+
+
+def one_object_as_every_row(y: Any) -> Any:
+    p, d, rows = Point(y), {"a": y}, []
+    for _ in range(30):
+        p.v, d["a"] = p.v * 0.9, d["a"] * 0.8
+        rows.append((p, d))
+    return [(p.v, d["a"]) for p, d in rows]
+
+
+def a_list_in_a_tuple(y: Any) -> Any:
+    row, rows = (y, [y]), []
+    for _ in range(30):
+        row[1][0] = row[1][0] * 0.5
+        rows.append(row)
+    return rows[0][1][0]
+
+
+def a_row_written_in_the_next_pass(y: Any) -> Any:
+    row, rows = [y], []
+    for _ in range(30):
+        row[0] = row[0] * 0.5
+        row = [row[0] + 1]
+        rows.append(row)
+    return rows
+
+
+def the_last_row_written(y: Any) -> Any:
+    rows = [[y]]
+    for _ in range(30):
+        rows[-1][0] = rows[-1][0] * 2
+        rows.append([rows[-1][0] + 1])
+    return rows
+
+
+def the_last_row_written_by_name(y: Any) -> Any:
+    rows = [[y]]
+    for _ in range(30):
+        prev = rows[-1]
+        rows.append([prev[0] * 0.5])
+        prev[0] = prev[0] + 1
+    prev[0] = 77.0
+    return rows
+
+
+def a_row_written_behind_by_name(y: Any) -> Any:
+    rows, others = [], [[y]]
+    for _ in range(30):
+        y = y * 0.9
+        row, last = [y], others[-1]
+        rows.append(row)
+        others.append([y + last[0]])
+    row[0], last[0] = 5.0, 7.0
+    return rows, others
+
+
+def a_row_in_an_object(y: Any) -> Any:
+    rows, point, table = [], Point(None), {"row": [y]}
+    for _ in range(30):
+        point.v = [y]
+        rows.append(point.v)
+        table["row"] = [table["row"][0] * 0.5]
+        rows.append(table["row"])
+    point.v[0], table["row"][0] = 5.0, 6.0
+    return rows
+
+
+def a_row_in_an_object_of_the_pass(y: Any) -> Any:
+    rows = []
+    for _ in range(30):
+        y = y * 0.9
+        row = [1.0, 2.0]
+        point, write = Box(row), lambda: row.append(3.0)  # noqa: B023
+        rows.append(row)
+    point.row[0] = 5.0
+    write()
+    return rows, y
+
+
+class Box:
+    def __init__(self, row: Any) -> None:
+        self.row = row
+
+
+def a_row_twice(y: Any) -> Any:
+    rows = []
+    for i in range(30):
+        row = [y * i]
+        rows.append([row, row])
+    rows[3][0][0] = 100.0
+    return rows
+
+
+def the_last_array_written_behind(y: Any) -> Any:
+    rows, table = [np.zeros(2)], {"last": np.ones(2)}
+    for _ in range(30):
+        last = rows[-1]
+        rows.append(last + y)
+        table["last"] = rows[-1]
+        rows.append(last + y)
+    last[0], table["last"][1] = 55.0, 44.0
+    return np.array(rows)
+
+
+def an_array_of_the_pass_before(y: Any) -> Any:
+    rows, a, b = [], np.zeros(2), np.ones(2)
+    for _ in range(40):
+        a, b = b, a * 0.5 + y
+        rows.append(b)
+    a[0] = 9.0
+    rows[-1][1] = 5.0
+    return np.array(rows), a, b
+
+
+def the_last_arrays_in_a_list(y: Any) -> Any:
+    rows, last = [], [np.zeros(2), np.zeros(2)]
+    for i in range(30):
+        last = [np.array([y, i * 1.0]), last[0]]
+        rows.append(last[0])
+    rows[-2][0] = 55.0
+    return np.array(rows), last
+
+
+def chosen_arrays(y: Any) -> Any:
+    w, us = np.ones(2), []
+    for _ in range(40):
+        if y > 1:
+            w = w + y
+        us.append(w)
+        y = y * 0.9
+    us[0] = us[0]
+    return np.array(us)
+
+
+def a_method_of_the_list(y: Any) -> Any:
+    total = 0.0
+    for _ in range(3):
+        xs = []
+        for i in range(50):
+            xs.append(y * i)
+            add = xs.append
+        add(100.0)
+        total += xs[-1]
+    return total
+
+
+def a_second_name(y: Any) -> Any:
+    total, sizes = 0.0, []
+    for _ in range(3):
+        xs = []
+        for i in range(50):
+            xs.append(y * i)
+            held = xs
+            pair = (xs, 1.0)
+        for j in range(20):
+            held.append(y + j)
+        pair[0].append(5.0)
+        total += sum(xs) + xs[-1] + len(held)
+        sizes.append(len(pair[0]))
+    return total, sizes
+
+
+class Log(list):
+    def append(self, value: Any) -> None:
+        super().append(2 * value)
+
+
+def a_class_of_lists(y: Any) -> Any:
+    xs = Log()
+    for i in range(50):
+        xs.append(y * i)
+    return sum(xs), 1.0 if isinstance(xs, Log) else 2.0
+
+
+def copied(y: Any) -> Any:
+    xs, rows = [], []
+    for i in range(50):
+        xs.append(y * i)
+        rows.append(np.array([y, i]))
+    one, other, arrays = copy.copy(xs), copy.deepcopy(xs), copy.deepcopy(rows)
+    xs[0] = 9.0
+    rows[3][0] = 7.0
+    return one, other, xs, np.array(arrays)
+
+
+def copied_in_a_pass(y: Any) -> Any:
+    xs = [y]
+    for i in range(20):
+        xs.append(y * i)
+        snapshot = copy.copy(xs)
+        xs.append(snapshot[-1])
+        if len(snapshot) > 3:
+            snapshot.append(y)
+    return xs, snapshot
+
+
+def a_grown_row_twice(y: Any) -> Any:
+    out, others, first = [], [], []
+    for i in range(20):
+        first.append(y * i)
+    for _ in range(20):
+        row = []
+        for i in range(20):
+            row.append(y * i)
+        out.append(row)
+        others.append(row)
+        out.append(row)
+        for _ in range(20):
+            row.append(y)
+        out.append(first)
+    out[0][0] = 100.0
+    return out, others
+
+
+def asked_which_object(y: Any) -> Any:
+    rows, arrays, lists, xs = [], [], [], []
+    for i in range(30):
+        row = [y * i]
+        rows.append(row)
+        arrays.append(np.array([y, i]))
+        inner = []
+        for j in range(20):
+            inner.append(y * j)
+        lists.append(inner)
+        xs.append(y)
+        held = xs
+    asked = rows[3] is rows[3], rows[-1] is row, arrays[3] is arrays[3], lists[2] is lists[2], held is xs, rows is xs
+    return [1.0 if one else 2.0 for one in asked]
+
+
+def matched(y: Any) -> Any:
+    xs = []
+    for i in range(50):
+        xs.append(y * i)
+    match xs:
+        case [a, *_, b]:
+            return a + b
+        case _:
+            return -1.0
+
+
 OWN_LISTS = [
     one_array, an_array_that_is_written_later, written_behind_the_loop, in_two_lists, views, lists_written, a_row_written_behind, two_names,
     held_elsewhere, by_function, stacked, any_element, known_choice, a_queue, ints_and_floats, changed_by_a_list, bound_anew, swapped,
+    one_list_as_every_row, one_object_as_every_row, a_list_in_a_tuple, a_row_written_in_the_next_pass, the_last_row_written,
+    the_last_row_written_by_name, a_row_written_behind_by_name, a_row_in_an_object, a_row_in_an_object_of_the_pass, a_row_twice,
+    the_last_array_written_behind, an_array_of_the_pass_before, the_last_arrays_in_a_list, chosen_arrays,
+    a_method_of_the_list, a_second_name, a_class_of_lists, copied, copied_in_a_pass, a_grown_row_twice, asked_which_object, matched,
 ]  # fmt: skip
 
 
@@ -493,7 +786,20 @@ def behind_a_choice(y: Any) -> Any:
     return ys[0]
 
 
-@pytest.mark.parametrize(("f", "what"), [(in_a_choice, r"np\.zeros"), (behind_a_choice, r"np\.zeros")])
+def the_best_array(y: Any) -> Any:
+    rows, best = [], np.zeros(2)
+    for i in range(40):
+        v = np.array([y * i % 7, 1.0 * i])
+        rows.append(v)
+        if v[0] > best[0]:
+            best = v
+    best[1] = -5.0
+    return np.array(rows)
+
+
+@pytest.mark.parametrize(
+    ("f", "what"), [(in_a_choice, r"np\.zeros"), (behind_a_choice, r"np\.zeros"), (the_best_array, "best is one of two arrays")]
+)
 def test_what_only_the_run_decides_is_refused(f: Callable[..., Any], what: str) -> None:
     with pytest.raises((TypeError, ValueError), match=what):
         ns.jit(f)(Y)

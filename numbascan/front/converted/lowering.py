@@ -601,7 +601,9 @@ class _Expressions(ast.NodeTransformer):
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         self.generic_visit(node)
-        return _at(_call("outside", node), node) if isinstance(node.ctx, ast.Load) else node
+        if not isinstance(node.ctx, ast.Load):
+            return node
+        return _at(_call("class_of", node.value) if node.attr == "__class__" else _call("outside", node), node)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         if not isinstance(node.ctx, ast.Load) or isinstance(node.slice, ast.Constant):

@@ -70,6 +70,11 @@ def sole_parts(space: dict[Any, Any]) -> dict[Any, Any]:
     return {key: space[key] for key in space if sys.getrefcount(space[key]) - _OURS.counts[id(space[key])] == _OF_ONE_KEY}
 
 
+def references(values: list[Any]) -> list[int]:
+    """How many references there are to each of some values besides that of the list itself, apart from choices and loops."""
+    return [sys.getrefcount(one) - _OURS.counts[id(one)] - _OF_ONE_LIST for one in values]
+
+
 class Joined:
     """Several functions as one part: `action` runs their code. A name that they share is the last one's variable."""
 
@@ -181,4 +186,5 @@ def _references_of_a_dict() -> int:
     return sys.getrefcount(space["held"])
 
 
-_OF_ONE_VARIABLE, _OF_ONE_KEY = _references(), _references_of_a_dict()
+_OF_ONE_VARIABLE, _OF_ONE_KEY, _OF_ONE_LIST = _references(), _references_of_a_dict(), 0
+(_OF_ONE_LIST,) = references([object()])

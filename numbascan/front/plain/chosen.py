@@ -50,9 +50,12 @@ def settle(label: str, sides: Sequence[tuple[Any, Frame]], result: Any) -> Any:
 
 def is_known(holder: Any, frame: Frame) -> bool:
     """Whether an object existed before a branch or pass, or is frozen."""
-    if CAPTURE.home is not None and id(holder) in CAPTURE.home.frozen:
-        return True
-    return frame.knew(holder)
+    return is_frozen(holder) or frame.knew(holder)
+
+
+def is_frozen(holder: Any) -> bool:
+    """Whether an object may not be written."""
+    return CAPTURE.home is not None and id(holder) in CAPTURE.home.frozen
 
 
 def freeze(found: Iterable[Any], why: str) -> None:

@@ -25,6 +25,13 @@ def NO_OBJECT() -> None:
     """The `content` of a place that is an array: it has a value, and no object."""
 
 
+def base_of(value: Any) -> Any:
+    """The array of NumPy's that a value is a view of; any other value itself."""
+    while isinstance(value, np.ndarray) and isinstance(value.base, np.ndarray):
+        value = value.base
+    return value
+
+
 @dataclass(eq=False, slots=True)
 class Frame:
     """One branch or pass that is being traced.
@@ -58,8 +65,7 @@ class Frame:
 
     def knew(self, value: Any) -> bool:
         """Whether an object may have existed before the branch or pass. What was made within is its own."""
-        while isinstance(value, np.ndarray) and isinstance(value.base, np.ndarray):
-            value = value.base
+        value = base_of(value)
         return value is None or self.witness is None or self.witness.knows(value)
 
     def may_note(self, place: Place) -> bool:

@@ -36,6 +36,7 @@ from .collected import with_no_lists
 from .elements import Generated, each_of, is_open, is_run, run
 from .lists import Listed, list_of
 from .loops import UNROLLED, repeat
+from .made import InPlaceOfAList
 from .rows import Once, PythonNumbers, Rows, TracedRange, places, rows_of, turned, zipped
 from .stores import holds_traced, keys, outside
 from .stores import key as key_of
@@ -277,7 +278,7 @@ def _filter(f: Any, items: Iterable[Any]) -> Any:
 
 def _stand_in(x: Any) -> Any:
     """A value of the class that a traced one has under Python."""
-    if isinstance(x, Listed):
+    if isinstance(x, InPlaceOfAList):
         return x.kind()
     if not isinstance(x, Variable):
         return x
@@ -295,6 +296,11 @@ def _isinstance(x: Any, classes: Any) -> bool:
 @replaces(type)
 def _type(*args: Any, **kwargs: Any) -> Any:
     return type(_stand_in(args[0])) if len(args) == 1 else type(*args, **kwargs)
+
+
+def class_of(x: Any) -> Any:
+    """`x.__class__`."""
+    return _stand_in(x).__class__
 
 
 def _seen_by(x: Any, name: str) -> Any:

@@ -6,6 +6,7 @@ list; behind the loop it holds a `Grown`. That is right because no other variabl
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple, NoReturn
@@ -16,14 +17,15 @@ from ...ir.node import Node, constant_value
 from ...ops.card import Card
 from ..converted.source import is_library_name
 from ..numpy.joining import concatenate
-from ..tree import ListOf, OpenList, Structure, flattened, n_leaves, unflatten
+from ..tree import ListOf, OpenList, Structure, fields_of, flattened, n_leaves, unflatten
 from ..variable import CAPTURE, HOOKS, Variable, as_variable, at_line
 from ..views import UnsureView, is_array
-from .cells import Cells, Joined, Part, sole_parts, sole_values
-from .chosen import check_free, freeze
+from .cells import Cells, Joined, Part, own_variables, references, sole_parts, sole_values
+from .chosen import check_free, freeze, holders, is_frozen, is_known
 from .frames import FRAMES, Frame
 from .joining import as_type, is_numeric, promoted
 from .lists import Leaf, Listed, lent, python_type
+from .loops import LAST_ELEMENTS
 from .made import InPlaceOfAList, Made
 from .rows import PythonNumbers, Rows
 
@@ -48,6 +50,7 @@ class Growing(InPlaceOfAList, Made, OpenList):
     - before: the list before the loop. appended: what this pass has appended: elements, and rows that a loop within it has appended.
     - window: the last elements from before this pass. counters: the numbers of the pass, by their nodes, with the first one of each.
     - is_counted: an element was found by the number of the pass, which is right if a pass appends one element.
+    - is_over: no pass is traced. Nobody may ask it anything: the list is another object now, and a name that still has this one is wrong.
     """
 
     def __init__(self, before: list[Any] | Grown | Growing) -> None:
@@ -57,6 +60,7 @@ class Growing(InPlaceOfAList, Made, OpenList):
         self._window: Sequence[Any] = ()
         self._counters: dict[Node, int] = {}
         self._frame: Frame | None = None
+        self._is_over = False
 
     def first_window(self) -> tuple[Any, ...]:
         """The last elements before the loop."""
@@ -65,14 +69,22 @@ class Growing(InPlaceOfAList, Made, OpenList):
 
     def begin(self, window: Sequence[Any], counters: dict[Node, int]) -> None:
         """Begins a pass."""
-        self.appended, self.is_counted = [], False
+        freeze([holder for one in window for holder in holders(one)], "it is an element that a list had before a pass of a loop")
+        self.appended, self.is_counted, self._is_over = [], False, False
         self._window, self._counters, self._frame = window, counters, CAPTURE.frame
 
     def end(self) -> tuple[Any, ...]:
         """The last elements behind the pass. TypeError where elements were found by a wrong count."""
         if self.is_counted and self.n_appended != 1:
             self._refuse(f"a pass appends {self.n_appended} elements and reads one by the number of the pass")
-        return tuple(reversed(list(islice(self.backwards(), len(self._window)))))
+        last = tuple(reversed(list(islice(self.backwards(), len(self._window)))))
+        self._is_over = True
+        return last
+
+    def check(self) -> None:
+        """TypeError where its pass has ended."""
+        if self._is_over:
+            self._refuse("a list to which a loop has appended is read or written by a name that a pass has given it")
 
     @property
     def n_appended(self) -> int:
@@ -81,15 +93,19 @@ class Growing(InPlaceOfAList, Made, OpenList):
 
     def backwards(self) -> Iterator[Any]:
         """The elements from the last one back, as far as they are the same at each pass."""
+        self.check()
         for one in reversed(self.appended):
             if isinstance(one, _List):
                 self._refuse("a list is read that is an element")
-            yield from (one.at(k) for k in reversed(range(one.length))) if isinstance(one, Rows) else [one]
+            rows = Rows(one.sources, lent(one.structure), one.length) if isinstance(one, Rows) else None
+            yield from [one] if rows is None else (rows.at(k) for k in reversed(range(rows.length)))
         yield from reversed(self._window)
 
     def append(self, value: Any) -> None:
         """`x.append(value)`."""
         if isinstance(value, Listed):
+            if is_frozen(value) or not _is_new(value.born):
+                self._refuse("a list is an element of several others, or was made before the pass")
             freeze([value], "it is an element of another list, which holds it as an array")
             value = _List(*value.nested())
         self.add([value if isinstance(value, _List) else _element(value)])
@@ -102,16 +118,31 @@ class Growing(InPlaceOfAList, Made, OpenList):
 
     def add(self, parts: list[Any]) -> None:
         """Appends elements, and rows of elements."""
+        self.check()
         for frame in reversed(FRAMES.stack):
             if frame is self._frame:
                 break
             if not frame.is_trial:
                 self._refuse("list.append is called in a choice or a loop within the loop")
-        before = self.appended
-        FRAMES.stack[-1].undone.append((None, lambda: setattr(self, "appended", before)))
-        self.appended = [*before, *parts]
+        appended, n = self.appended, len(self.appended)
+
+        def undo() -> None:  # it refers to neither the list nor an element, whose references are counted
+            del appended[n:]
+
+        FRAMES.stack[-1].undone.append((None, undo))
+        appended += parts
+
+    def check_own(self, names: Mapping[int, int]) -> None:
+        """TypeError where something besides variables has a list, dict or object that is an element. names: how many have it, by its id.
+
+        What has one would see a write into the element, which holds rows of arrays behind the loop, and the element a write there.
+        """
+        parts = [part for one in self.appended if not isinstance(one, Rows | _List) for part in _containers(one)]
+        if any(n - names.get(id(part), 0) > 1 for part, n in zip(parts, references(parts), strict=True)):
+            self._refuse("a list, dict or object is an element of a list, and has another name")
 
     def __getitem__(self, index: Any) -> Any:
+        self.check()
         place = self._place_from_end(index)
         found = [] if place is None or place >= 0 else list(islice(self.backwards(), -place - 1, -place))
         return found[0] if found else self._refuse("an element is read that is none of the last ones at each pass")
@@ -129,6 +160,7 @@ class Growing(InPlaceOfAList, Made, OpenList):
     @property
     def length(self) -> Any:
         """`len(x)`."""
+        self.check()
         for counter, first in self._counters.items() if not isinstance(self.before, Growing) else ():
             self.is_counted = True
             return Variable(counter) + (len(self.before) + self.n_appended - first)
@@ -136,6 +168,7 @@ class Growing(InPlaceOfAList, Made, OpenList):
 
     def has_elements(self) -> Any:
         """Whether there is an element."""
+        self.check()
         return bool(self._window or self.appended) or super().has_elements()
 
     def taken(self) -> Any:
@@ -143,6 +176,9 @@ class Growing(InPlaceOfAList, Made, OpenList):
         self._refuse("a list is read as a whole that a loop appends to")
 
     is_open = rows = array = parts = __iter__ = taken
+
+    def __reduce_ex__(self, *_: Any) -> Any:
+        self.taken()
 
     def holds(self, value: Any) -> Any:
         """Refused."""
@@ -169,12 +205,20 @@ def _first(node: Node, counters: dict[Node, int]) -> int | None:
 
 
 def _element(value: Any) -> Any:
-    """An element that a pass may append: numbers, arrays that nobody had before the pass, and nests of these. TypeError for others."""
+    """An element that a pass may append: numbers, arrays that nobody had before the pass, and nests of these. TypeError for others.
+
+    The lists, dicts and objects of a nest are new in the pass, too: a pass cannot hand an older one on as the same object.
+    """
+    passes = [frame for frame in FRAMES.stack if not frame.is_trial]
+    if any(not passes or is_known(holder, passes[-1]) for holder in holders(value)):
+        raise TypeError(
+            f"a list gets a list, dict or object from before the pass of a loop{at_line()}; append a copy, or write an array (np.zeros)"
+        )
     leaves, _ = flattened(value)
     for leaf in leaves:
         is_own = is_numeric(leaf) and not isinstance(leaf, np.ndarray)
         if is_own and isinstance(leaf, Variable) and is_array(leaf):
-            is_own = leaf.view_of is None and _is_new(leaf)
+            is_own = leaf.view_of is None and _is_new(leaf.born)
         if not is_own:
             raise TypeError(
                 f"a list gets {leaf!r} in a loop{at_line()}, and may hold numbers, new arrays and nests of these there; append a copy "
@@ -185,10 +229,18 @@ def _element(value: Any) -> Any:
     return value
 
 
-def _is_new(array: Variable) -> bool:
-    """Whether an array was made in the pass that is traced."""
+def _is_new(born: Frame | None) -> bool:
+    """Whether what was made in a branch or pass was made in the pass that is traced."""
     passes = [frame for frame in FRAMES.stack if not frame.is_trial]
-    return bool(passes) and passes[-1].made(array.born)
+    return bool(passes) and passes[-1].made(born)
+
+
+def _containers(nest: Any) -> list[Any]:
+    """The lists, dicts and objects of a nest, and the tuples that hold them."""
+    if not holders(nest):
+        return []
+    parts = nest.values() if isinstance(nest, dict) else nest if isinstance(nest, (list, tuple)) else fields_of(nest).values()
+    return [nest, *(one for part in parts for one in _containers(part))]
 
 
 # behind the loop ------------------------------------------------------------------------------------------------------
@@ -198,7 +250,7 @@ class Grown(Listed):
     """A list of known length in parts: lists, and rows that a loop has appended."""
 
     def __init__(self, parts: Iterable[list[Any] | Rows], structure: Structure, depth: int = 0) -> None:
-        self._parts, self._born = list(parts), CAPTURE.frame
+        self._parts, self.born = list(parts), CAPTURE.frame
         self._structure, self._depth, self._mask, self.kind = structure, depth, None, list
 
     def __len__(self) -> int:
@@ -283,7 +335,7 @@ class Grown(Listed):
         frame, before = CAPTURE.frame, self._parts
         if frame is not None:
             frame.undone.append((None, lambda: setattr(self, "_parts", before)))
-        while frame is not None and not frame.made(self._born):
+        while frame is not None and not frame.made(self.born):
             if not frame.is_trial:
                 self._refuse(f"a list that a loop has made changes in {frame.place}")
             frame = frame.outer
@@ -346,7 +398,7 @@ def lists_of(body: Part) -> dict[Spot, int]:
     """The lengths of the lists to which the body of a loop refers and nobody else. Of a `Growing`, the number that a pass has appended."""
     found: dict[Spot, int] = {}
     for name, value in sole_values(body).items():
-        if isinstance(value, _LISTS):
+        if type(value) in _LISTS:  # a class of the user's may have an `append` of its own
             found[Spot(name)] = _length(value)
         elif type(value) is dict:
             found.update({Spot(name, key): n for key, n in _lists_in(value).items() if key is not None})
@@ -362,7 +414,7 @@ def longer(body: Part, lists: Mapping[Spot, int]) -> list[Spot]:
 
 
 def _lists_in(space: dict[Any, Any]) -> dict[Any, int]:
-    return {key: _length(one) for key, one in sole_parts(space).items() if isinstance(one, _LISTS)}
+    return {key: _length(one) for key, one in sole_parts(space).items() if type(one) in _LISTS}
 
 
 def _length(several: Any) -> int:
@@ -380,10 +432,11 @@ class Growth:
     """
 
     kept = ("_ns_appended",)
-    names = ("_ns_appended", "_ns_window")
+    names = ("_ns_appended", LAST_ELEMENTS)
 
     def __init__(self, body: Part, spots: Sequence[Spot], rows: Rows) -> None:
         cells = self._cells = Cells((body,), [spot.variable for spot in spots])
+        self._body = body
         self._lists, self._rows = {spot: spot.read(cells) for spot in spots}, rows
         self._parts: list[list[_Appended]] = []
         _ns_appended: Any = None
@@ -412,6 +465,9 @@ class Growth:
     def _end(self) -> tuple[list[Any], list[Any]]:
         """What a pass has appended to each list, rows and lists as arrays, and the last elements behind it."""
         lists = [spot.read(self._cells) for spot in self._lists]
+        names = Counter(map(id, own_variables(self._body).values()))
+        for one in lists:
+            one.check_own(names)
         self._parts = [list(map(_Appended.of, one.appended)) for one in lists]
         return [[part.value for part in parts] for parts in self._parts], [one.end() for one in lists]
 

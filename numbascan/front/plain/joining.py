@@ -19,7 +19,7 @@ from ..numpy.shape_arguments import dim
 from ..tree import LEAF, Structure, alike, flattened, is_record, unflatten
 from ..tree import describe as describe_structure
 from ..variable import CAPTURE, METHODS, Variable, as_variable, at_line, number_as, op
-from ..views import Either, UnsureView, is_array
+from ..views import Either, PlainView, UnsureView, is_array, root_of
 from .cells import ABSENT
 from .frames import Frame
 from .options import as_options
@@ -40,16 +40,16 @@ class Held:
     """A snapshot of an array in a nest: the value that it had at one moment, whatever is written into it later. Refers to the array weakly.
 
     root: the cell of the array below all its views, or its own. sources: the arrays that it may share memory with, held weakly.
+    unsure: what is known of these where they are several.
     """
 
-    __slots__ = ("born", "cell", "is_0d", "is_view", "ref", "root", "sources", "value")
+    __slots__ = ("born", "cell", "is_0d", "is_view", "ref", "root", "sources", "unsure", "value")
 
     def __init__(self, array: Variable) -> None:
         self.ref, self.cell, self.born, self.is_view = weakref.ref(array), array.cell, array.born, array.view_of is not None
         self.value, self.is_0d = Variable(array.node), array.is_0d is True
-        while array.view_of is not None and not isinstance(array.view_of, UnsureView):
-            array = array.view_of.base
-        self.root = array.cell
+        array = root_of(array)
+        self.root, self.unsure = array.cell, array.view_of
         self.sources: list[Callable[[], Variable | None]] = [
             weakref.ref(array),
             *([ref for ref, _, _ in array.view_of.others] if isinstance(array.view_of, UnsureView) else []),
@@ -64,6 +64,33 @@ class Held:
     def others(self) -> list[Variable]:
         """The arrays that are still there and may share memory with it."""
         return [array for array in (source() for source in self.sources) if array is not None]
+
+    def cells(self) -> set[int]:
+        """The ids of the cells of all arrays that it may share memory with, also of those that are gone."""
+        return self._reached()[0]
+
+    def arrays(self) -> list[np.ndarray]:
+        """The arrays of NumPy's that it may share memory with."""
+        return self._reached()[1]
+
+    def _reached(self) -> tuple[set[int], list[np.ndarray]]:
+        arrays: list[np.ndarray] = []
+        found, todo, seen = {id(self.root)}, [self.unsure], set()
+        while todo:
+            view = todo.pop()
+            if isinstance(view, PlainView):
+                arrays.append(view.array)
+            if not isinstance(view, UnsureView) or id(view) in seen:
+                continue
+            seen.add(id(view))
+            arrays += [array for array, _ in view.arrays]
+            for ref, cell, _ in view.others:
+                found.add(id(cell))
+                if (array := ref()) is not None:
+                    root = root_of(array)
+                    found.add(id(root.cell))
+                    todo.append(root.view_of)
+        return found, arrays
 
 
 _ARRAYS = (np.ndarray, Variable, Held)
@@ -112,8 +139,17 @@ class Unassured(UnsureView):
 
     __slots__ = ("frame", "name", "owner", "value")
 
-    def __init__(self, name: str, owner: Variable, rows: Variable, others: Sequence[Variable], why: str, is_shared: bool) -> None:
-        super().__init__(rows, others, why, is_shared)
+    def __init__(
+        self,
+        name: str,
+        owner: Variable,
+        rows: Variable,
+        others: Sequence[Variable],
+        why: str,
+        is_shared: bool,
+        arrays: Sequence[np.ndarray] = (),
+    ) -> None:
+        super().__init__(rows, others, why, is_shared, arrays)
         self.owner, self.frame = weakref.ref(owner), self  # no frame: it was not read yet
         self.name, self.value = name, Variable(owner.node)
 

@@ -41,12 +41,14 @@ class Listed(InPlaceOfAList, Made, OpenList):
     - leaves: for each leaf of an element, its values in all elements. structure: of an element.
     - depth: how many levels of lists its elements are.
     - mask: which elements exist; None for all. kind: list or tuple.
+    - born: the branch or pass in which it was made.
     """
 
     def __init__(
         self, leaves: Iterable[Leaf], structure: Structure = LEAF, depth: int = 0, mask: Variable | None = None, kind: type = list
     ) -> None:
         self._leaves, self._structure, self._depth, self._mask, self.kind = list(leaves), structure, depth, mask, kind
+        self.born = CAPTURE.frame
 
     # how many -------------------------------------------------------------------------------------------------------------
 
@@ -171,6 +173,14 @@ class Listed(InPlaceOfAList, Made, OpenList):
     def copy(self, kind: type = list) -> Listed:
         """A list of the same elements."""
         return Listed([_apart(leaf, slice(None)) for leaf in self._leaves], self._structure, self._depth, self._mask, kind)
+
+    def __copy__(self) -> Listed:
+        return self.copy(self.kind)
+
+    def __deepcopy__(self, memo: Any) -> Listed:
+        leaves = [Variable(_array(leaf).node) for leaf in self._leaves]
+        parts = [PythonNumbers(new) if isinstance(leaf, PythonNumbers) else new for new, leaf in zip(leaves, self._leaves, strict=True)]
+        return Listed(parts, self._structure, self._depth, self._mask, self.kind)
 
     def picked(self, places: Variable) -> Listed:
         """A list of the elements at some places."""

@@ -37,7 +37,7 @@ from ..views import Either, Moved, UnsureView, View, is_array
 from .cells import ABSENT, Cells, Joined, Part, keeping, line_of, own_variables, soles
 from .choices import chosen_in, value_of
 from .chosen import freeze, holders, is_known, keep_free
-from .frames import FRAMES, NO_OBJECT, Frame, Place, Stuck, frame, note
+from .frames import FRAMES, NO_OBJECT, Frame, Place, Stuck, base_of, frame, note
 from .joining import (
     RESULT,
     UNSET,
@@ -50,6 +50,7 @@ from .joining import (
     is_0d,
     is_absent,
     is_numeric,
+    is_outside,
     is_same,
     is_unassured,
     is_unbound,
@@ -67,6 +68,7 @@ ENOUGH_KNOWN = 64  # passes in a row that were Python's own, behind which passes
 UNROLLED = 16  # passes that are unrolled: a scan has a cost of its own
 MOST_ASKED = 300  # nodes that they may ask for together: each line of a kernel takes milliseconds to compile
 MOST_WRITTEN_OUT = 4096  # passes that are unrolled where the loop cannot be a scan
+LAST_ELEMENTS = "_ns_window"  # the variable that holds the last elements of lists to which a pass appends
 ATTEMPTS = 12  # traces of a body until its states are settled
 _NO_SCAN = (TypeError, ValueError, LookupError, TracerError, AttributeError, NameError, NotImplementedError, RecursionError)
 """Errors of a scan for which the loop is unrolled instead."""
@@ -327,9 +329,9 @@ class _Scan:
         self.left: dict[Any, None] = {}
         self.sole: set[int] = set()
         self.moved: list[Variable] = []
-        self.shared: dict[Any, list[tuple[list[Variable], bool]]] = {}
+        self.shared: dict[Any, list[tuple[list[Variable], bool, list[np.ndarray]]]] = {}
         self.eithers: list[Either] = []  # among what this pass was given
-        self.handed: list[Any] = []  # the cells of arrays that this pass was given under names that are bound anew
+        self.handed: dict[Any, list[Any]] = {}  # by name bound anew, the cells of the arrays that this pass was given under it
         self.n_steps: int | None = None  # how many steps run, where that is known
         self.is_live = False  # rows are read from what the arrays hold at each pass
         for name, value in self.start.items():
@@ -463,14 +465,15 @@ class _Scan:
     def _step(self, row: Sequence[Variable], states: Sequence[Variable]) -> Any:
         """Traces one pass on placeholders. Returns what it carries on, what it leaves behind, and whether it is the last."""
         loop, values = self.loop, iter(states)
-        self.eithers, self.handed = [], []
+        self.eithers, self.handed = [], {}
         given: dict[Any, list[Node]] = {}
         with frame(f"the body of {self.what}", parts=[loop.body, self.test]) as noted:
             start = dict(self.start)
             for key, one in self.carried.items():
                 given[key] = [next(values).node for _ in one.initial] if one.is_read else []
                 arrays = list(map(Variable, given[key]))
-                self.handed += [array.cell for array in arrays] if self._is_bound(key) else []
+                if self._is_bound(key):
+                    self.handed[key] = [array.cell for array in arrays]
                 self._note_aliases(noted, key, arrays)
                 if key in self.places:
                     note(key, self.places[key])
@@ -492,7 +495,7 @@ class _Scan:
         if not self.is_live and self._reads_what_is_written(noted):
             self.read_live()
         self._note_places(noted, written)
-        objects |= noted.objects
+        self.objects = objects = objects | noted.objects
         self.known: dict[Any, list[Any]] = {name: self._known_holders(noted, name, self.start[name], objects) for name in loop.names}
         self.known |= {key: self._known_holders(noted, key, place.before, objects) for key, place in self.places.items()}
         ends |= written
@@ -548,19 +551,33 @@ class _Scan:
         states = {key: self._promoted(one, results[key]) for key, one in self.carried.items()}
         self._check_reads(given, states, last, over)
         self._check_starts(given, states, results)
+        self._check_elements()
         unread = [leaf for key, one in self.carried.items() if not one.is_read for leaf in states[key]]
         outputs: list[Any] = [leaf for key, one in self.carried.items() if one.is_read for leaf in states[key]]
         outputs.append({"last": (*unread, *last)})
         return outputs if over is None else [*outputs, until(over)]
 
-    def _others_behind(self, noted: Frame, leaves: Sequence[Any], results: dict[Any, list[Any]]) -> list[tuple[list[Variable], bool]]:
-        """For each leaf under a new name: the outer arrays that it may be a view of, and whether it has two names."""
-        everything = [*leaves, *(leaf for key in results if self._is_bound(key) for leaf in results[key])]
-        counts = Counter(id(leaf.root) for leaf in everything if isinstance(leaf, Held))
+    def _others_behind(
+        self, noted: Frame, leaves: Sequence[Any], results: dict[Any, list[Any]]
+    ) -> list[tuple[list[Variable], bool, list[np.ndarray]]]:
+        """For each leaf under a new name: the outer arrays that it may be a view of, whether it has two names, and arrays of NumPy's."""
+        others = [leaf for key in results if self._is_bound(key) for leaf in results[key]]
+        everything = [leaf for leaf in (*leaves, *others) if isinstance(leaf, Held)]
+        counts = Counter(id(leaf.root) for leaf in everything)
+        kept = [leaf for name, leaf in zip(self.names_behind, leaves, strict=True) if name in self.kept and isinstance(leaf, Held)]
+        last = {id(leaf) for leaf in (*results.get(LAST_ELEMENTS, ()), *kept)}
+        elements = self._elements(results, kept)
+        has_names = any(id(leaf) not in last and not elements.isdisjoint(leaf.cells()) for leaf in everything)
+
+        def is_shared(name: str, leaf: Held) -> bool:
+            is_element = has_names if name in self.kept else not elements.isdisjoint(leaf.cells())
+            return is_element or self._is_shared(noted, name, leaf, counts)
+
+        numpys = self._numpys(noted, [*leaves, *others])
         return [
-            ([array for array in leaf.others() if not noted.made(array.born)], self._is_shared(noted, name, leaf, counts))
+            ([array for array in leaf.others() if not noted.made(array.born)], is_shared(name, leaf), numpys(leaf))
             if isinstance(leaf, Held)
-            else ([], False)
+            else ([], False, numpys(leaf))
             for name, leaf in zip(self.names_behind, leaves, strict=True)
         ]
 
@@ -570,6 +587,8 @@ class _Scan:
 
     def _is_outer(self, noted: Frame, leaf: Any) -> bool:
         """Whether a leaf is an array from before the loop: its name stays a name of that array."""
+        if type(leaf) is np.ndarray:
+            return bool(self.n_steps) and noted.knew(leaf)
         return isinstance(leaf, Held) and not noted.made(leaf.born) and not leaf.is_view
 
     def _carry_arrays(self, ends: dict[Any, Any]) -> None:
@@ -673,7 +692,10 @@ class _Scan:
         kept = [leaf for name, leaf in zip(self.names_behind, behind, strict=True) if name in self.kept and isinstance(leaf, Held)]
         counts = Counter([*(id(leaf.root) for leaf in (*ends, *kept)), *(id(leaf.cell) for leaf in starts)])
         is_own = self._is_own(noted, results, ends)
+        elements = self._elements(results, kept)
+        lent = {node for key in names for cell, node in zip(self.handed[key], given[key], strict=True) if id(cell) in elements}
         is_known = bool(counts) and (max(counts.values()) > 1 or not is_own)
+        is_known = is_known or any(isinstance(array, Variable) and array.node in lent for array in arrays)
         if is_known and (is_written or any((root, None) in self.places for root in roots)):
             raise ValueError(
                 f"{self.what}: an array that goes from pass to pass under a name that is bound anew is written, and has another name, too"
@@ -681,6 +703,7 @@ class _Scan:
             )
         counts.update(id(leaf.root) for leaf in behind if isinstance(leaf, Held) and not any(leaf is one for one in kept))
         self.moved = [array for array in starts if id(array.cell) not in self.sole] if is_written else []
+        numpys = self._numpys(noted, [*behind, *(leaf for key in names for leaf in results[key])])
         self.shared = {key: [] for key in names}
         for key in names:
             for leaf, start in zip(results[key], self.carried[key].objects, strict=True):
@@ -689,8 +712,32 @@ class _Scan:
                 others += self._seen_by_others([start]) if not self.n_steps else []
                 others += self._seen_by_others(starts) if isinstance(leaf, Held) and self._is_handed_on(leaf) else []
                 others = [one for one in others if not any(one is array for array in self.moved)]  # those nobody may read
-                is_twice = isinstance(leaf, Held) and counts[id(leaf.root)] > 1
-                self.shared[key].append((others, is_twice))
+                is_element = isinstance(leaf, Held) and not elements.isdisjoint(leaf.cells())
+                is_twice = isinstance(leaf, Held) and (counts[id(leaf.root)] > 1 or is_element)
+                also = [*numpys(leaf), *(numpys(start) if not self.n_steps and not is_outside(start) else [])]
+                self.shared[key].append((others, is_twice, also))
+
+    def _numpys(self, noted: Frame, leaves: Iterable[Any]) -> Callable[[Any], list[np.ndarray]]:
+        """Tells which arrays of NumPy's a leaf behind a pass may share memory with that others have: one from before, or another leaf."""
+        counts = Counter(id(base_of(array)) for leaf in leaves for array in _arrays_of(leaf))
+
+        def shared(leaf: Any) -> list[np.ndarray]:
+            return [array for array in _arrays_of(leaf) if noted.knew(array) or counts[id(base_of(array))] > 1]
+
+        return shared
+
+    def _elements(self, results: dict[Any, list[Any]], kept: Sequence[Held]) -> set[int]:
+        """The ids of the cells of arrays that may be elements of a list: those that this pass has appended, and those that one before has
+        appended and this pass was given, as last elements or under names."""
+        found = {id for leaf in kept for id in leaf.cells()} | {id(cell) for cell in self.handed.get(LAST_ELEMENTS, ())}
+        n_found = -1
+        while n_found < len(found):
+            n_found = len(found)
+            for key, cells in self.handed.items():
+                for leaf, cell in zip(results[key], cells, strict=False):
+                    if isinstance(leaf, Held) and not found.isdisjoint(leaf.cells()):
+                        found.add(id(cell))
+        return found
 
     def _seen_by_others(self, starts: Iterable[Any]) -> list[Variable]:
         """Among values before the loop, the arrays that others have too; and the arrays below views."""
@@ -700,7 +747,7 @@ class _Scan:
 
     def _is_handed_on(self, leaf: Held) -> bool:
         """Whether what a pass leaves may be an array that it was given."""
-        handed = {id(cell) for cell in self.handed}
+        handed = {id(cell) for cells in self.handed.values() for cell in cells}
         return id(leaf.root) in handed or any(id(array.cell) in handed for array in leaf.others())
 
     def _is_own(self, noted: Frame, results: dict[Any, list[Any]], ends: Sequence[Held]) -> bool:
@@ -732,6 +779,13 @@ class _Scan:
                     f"{self.what} writes an array that {one.label} has before the loop, and binds {one.label} anew{at_line()}: which array "
                     f"it has at a pass only the run knows; give it a copy, as x.copy()"
                 )
+
+    def _check_elements(self) -> None:
+        """TypeError where a pass reads a list, dict or object that one before has appended to a list: it would get a copy of it."""
+        elements = {id(holder) for name in self.kept for holder in holders(self.objects[name])}
+        for key, one in self.carried.items():
+            if key != LAST_ELEMENTS and one.is_read and any(id(holder) in elements for holder in holders(self.objects[key])):
+                raise TypeError(f"{self.what} reads {one.label}, which a pass before has appended to a list{at_line()}; append a copy")
 
     def _check_reads(self, given: dict[Any, list[Node]], states: dict[Any, list[Variable]], last: Sequence[Variable], over: Any) -> None:
         """Stops carrying variables that every pass leaves as they were, and notes those that no pass reads. Raises _Again if there are any.
@@ -777,10 +831,12 @@ class _Scan:
         found |= {key: [next(last) for _ in one.initial] for key, one in self.carried.items() if not one.is_read}
         for key, one in self.carried.items():
             ends = [Variable(self._last(before, row).node) for before, row in zip(one.initial, found[key], strict=True)]
-            for end, (others, is_twice) in zip(ends, self.shared.get(key, []), strict=self._is_bound(key)):
-                if (end.ndim or any(one.kinds)) and (others or is_twice):
+            for end, (others, is_twice, numpys) in zip(ends, self.shared.get(key, []), strict=self._is_bound(key)):
+                if (end.ndim or any(one.kinds)) and (others or is_twice or numpys):
                     why = f"{one.label} is one of two arrays, as passes of a loop go"
-                    end.view_of = _unsure(one.label, end, others, why, is_twice)
+                    end.view_of = _unsure(one.label, end, others, why, is_twice, numpys)
+                    if any(map(is_outside, numpys)):
+                        end.home = why
             if key in self.places:
                 note(key, self.places[key])
                 self.places[key].write(self._made_of(one, ends))
@@ -809,7 +865,7 @@ class _Scan:
         first = as_type(before, TensorType(rows.type.dtype, ()))
         return _weak_as(Variable(last_state(first.node, rows.node)), before)
 
-    def _left(self, name: str, rows: Variable, is_weak: bool, others: Sequence[Variable], is_twice: bool) -> Any:
+    def _left(self, name: str, rows: Variable, is_weak: bool, others: Sequence[Variable], is_twice: bool, numpys: Any) -> Any:
         """The value that the last step left under a name that was not bound before; for one of `kept`, the values that all steps left.
 
         Without a step it is zeros for our own flags and results, and for the user's names an error when read.
@@ -830,15 +886,22 @@ class _Scan:
             value = Variable(concatenate([zeros((1, *rows.shape[1:]), rows.type.dtype), rows[-1:]])[-1].node)
         value = as_type(value, TensorType(value.type.dtype, value.type.shape, weak=is_weak))
         if not self.n_steps and not name.startswith(HIDDEN) and self.start.get(name) is not UNSET:
-            value.view_of = Unassured(name, value, rows, others, why, is_twice)
-        elif value.ndim and (others or is_twice):
-            value.view_of = _unsure(name, value, others, why, is_twice)
+            value.view_of = Unassured(name, value, rows, others, why, is_twice, numpys)
+        elif value.ndim and (others or is_twice or numpys):
+            value.view_of = _unsure(name, value, others, why, is_twice, numpys)
         return value
 
 
-def _unsure(label: str, value: Variable, others: Sequence[Variable], why: str, is_twice: bool) -> UnsureView:
+def _unsure(label: str, value: Variable, others: Sequence[Variable], why: str, is_twice: bool, numpys: Sequence[np.ndarray]) -> UnsureView:
     view = Returned if label == RESULT else UnsureView
-    return view(array_itself(value), others, why, is_twice)
+    return view(array_itself(value), others, why, is_twice, [array for array in numpys if not is_outside(array)])
+
+
+def _arrays_of(leaf: Any) -> list[np.ndarray]:
+    """The arrays of NumPy's that a leaf is, or shares memory with."""
+    if isinstance(leaf, Held):
+        return leaf.arrays()
+    return [leaf] if type(leaf) is np.ndarray else []
 
 
 def _carried(label: str, value: Any) -> _Carried:

@@ -15,6 +15,7 @@ from .elements import items_of
 from .joining import UNSET, handed
 from .lists import listed, made
 from .loops import for_each, repeat
+from .made import InPlaceOfAList
 from .options import numbers_in
 from .stores import (
     context,
@@ -54,7 +55,9 @@ def of_class(value: Any) -> Any:
 
 
 def subject(value: Any) -> Any:
-    """The subject of a `match` that Python itself runs."""
+    """The subject of a `match` that Python itself runs. TypeError for what is in the place of a list."""
+    if isinstance(value, InPlaceOfAList):
+        raise TypeError(f"a `match` takes apart a list that is held as an array{at_line()}; write xs[0], xs[-1], len(xs)")
     return value
 
 
@@ -63,6 +66,7 @@ vars(runtime).update(
     callee=callee,
     caught=caught,
     choose=choose,
+    class_of=functions.class_of,
     compare=compare,
     compared=compared,
     context=context,

@@ -21,7 +21,7 @@ from ..converted.source import converted
 from ..tracing import NeedsTracedArrays
 from ..tree import flattened
 from ..variable import CAPTURE, METHODS, Variable, as_variable, at_line, op
-from ..views import UnsureView, View
+from ..views import PlainView, UnsureView
 from .arrays import behind_mask, changed, changed_where, written
 from .cells import GlobalVariable, content, fill
 from .checks import is_refusal
@@ -124,7 +124,7 @@ def _read_only(array: np.ndarray) -> Variable:
     value = Variable(as_variable(array).node)
     if array.ndim > 1:
         freeze([array], "what it holds at a place that only the run knows was taken as a view")
-        value.view_of = View(Variable(value.node), lambda base: base, write)
+        value.view_of = PlainView(Variable(value.node), array, write)
     return value
 
 

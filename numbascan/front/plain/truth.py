@@ -13,8 +13,9 @@ from ...ir.node import INPUT, constant_value
 from ...ops.card import card_named
 from ..tree import OpenList
 from ..variable import Variable, as_variable, at_line, op
-from ..views import UnsureView, note_same
-from .made import Made
+from ..views import UnsureView, note_same, root_of
+from .chosen import is_frozen
+from .made import InPlaceOfAList, Made
 from .options import Option
 
 _AMBIGUOUS = "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"
@@ -136,10 +137,27 @@ def _is(one: Any, other: Any) -> Any:
         if isinstance(one.home, str) or isinstance(other.home, str):
             raise TypeError(f"`is` asks whether {one!r} and {other!r} are one array{at_line()}, and only ns.jit knows; leave it out")
         note_same()
+    if one is not other and _may_be_copies(one, other):
+        raise TypeError(
+            f"`is` asks whether two lists, dicts, objects or arrays are one{at_line()}, and a list or a choice holds their numbers alone; "
+            "compare what they hold"
+        )
     unsure = [x for x in (one, other) if isinstance(x, Variable) and isinstance(x.view_of, UnsureView)]
     if unsure and one is not other and isinstance(one, Variable) and isinstance(other, Variable):
         raise TypeError(f"`is` asks which array {unsure[0]!r} is{at_line()}, and only the run knows; compare what they hold")
     return one is other
+
+
+def _may_be_copies(one: Any, other: Any) -> bool:
+    """Whether two objects may be one under Python: what stands for lists, their elements, and what is one of two as the run decides.
+
+    Elements that are arrays are views of the rows that the list holds.
+    """
+    if isinstance(one, InPlaceOfAList) and isinstance(other, InPlaceOfAList):
+        return True
+    if isinstance(one, Variable) and isinstance(other, Variable):
+        return one.view_of is not None and other.view_of is not None and root_of(one) is root_of(other)
+    return type(one) is type(other) and is_frozen(one) and is_frozen(other)
 
 
 def _differ(one: Any, other: Any) -> Any:
