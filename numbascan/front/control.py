@@ -101,7 +101,15 @@ def _common(condition: Node, then: Sequence[Node], otherwise: Sequence[Node]) ->
 
 
 def chosen_nodes(condition: Node, pairs: Sequence[tuple[Variable, Variable]], marks: Sequence[int]) -> tuple[Node, ...]:
-    """One value of each pair, whose types are the same, chosen by a boolean scalar. Nodes older than a branch's mark are outside it."""
+    """One value of each pair, whose types are the same, chosen by a boolean scalar. Nodes older than a branch's mark are outside it.
+
+    A pair that comes twice is chosen once.
+    """
+    places: dict[tuple[Node, Node], int] = {}
+    numbers = [places.setdefault((x.node, y.node), len(places)) for x, y in pairs]
+    if len(places) < len(pairs):
+        chosen = chosen_nodes(condition, [(Variable(x), Variable(y)) for x, y in places], marks)
+        return tuple(chosen[k] for k in numbers)
     then, otherwise = [x.node for x, _ in pairs], [y.node for _, y in pairs]
     before = _common(condition, then, otherwise)
     inside = [node for branch, mark in zip((then, otherwise), marks, strict=True) for node in close_over(before, branch, mark)]

@@ -15,7 +15,7 @@ from numbascan.front.variable import DISPATCH, METHODS, PROPERTIES, Variable
 from numbascan.front.views import Assumption, UnsureView
 
 
-def compare(f: Callable[..., Any], *args: Any, mode: str = "python") -> None:
+def compare(f: Callable[..., Any], *args: Any, mode: str | None = "python") -> None:
     """The results of the traced function, and its arguments afterwards, are those of the function itself."""
     mine, theirs = copy.deepcopy(args), copy.deepcopy(args)
     expected, result = f(*theirs), ns.jit(f, mode=mode)(*mine)
@@ -1399,3 +1399,30 @@ def test_lists_that_are_one_of_two_are_right_or_refused(f: Callable[..., Any]) -
 def test_lists_and_objects_go_through_choices(f: Callable[..., Any]) -> None:
     for s in (1, -1):
         compare(f, s * X)
+
+
+def added_to_slices(s: Any, y: Any, width: int) -> Any:
+    for i in range(len(s) - width + 1):
+        s[i : i + width] += y
+    return s
+
+
+@pytest.mark.parametrize("mode", [None, "python"])
+@pytest.mark.parametrize(("width", "n"), [(1, 3), (3, 2), (4, 3)])
+def test_values_that_do_not_fit_a_slice_are_refused(width: int, n: int, mode: str | None) -> None:
+    with pytest.raises(ValueError, match="broadcast"):
+        added_to_slices(np.ones(40), np.ones(n), width)
+    with pytest.raises(ValueError, match=r"broadcast|fit"):
+        ns.jit(added_to_slices, mode=mode)(np.ones(40), np.ones(n), width)
+    compare(added_to_slices, np.ones(40), np.ones(1), width, mode=mode)
+
+
+@pytest.mark.parametrize("mode", [None, "python"])
+def test_a_row_that_is_put_where_it_is_must_be_there(mode: str | None) -> None:
+    def itself(b: Any) -> Any:
+        for i in range(len(b) + 1):
+            b[i, 1:] = b[i, 1:]
+        return b
+
+    with pytest.raises(IndexError):
+        ns.jit(itself, mode=mode)(np.ones((40, 3)))

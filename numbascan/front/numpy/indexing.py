@@ -12,7 +12,7 @@ from ...ir.node import Node, constant, constant_value
 from ...ops.index_entries import FULL, is_position, shortened
 from ...ops.indexing import GATHER, INC_SUBTENSOR, INDEX, SET_SUBTENSOR
 from ...ops.of_shape import of_shape
-from ...ops.runtime_attributes import ARRAY, SizedCard, filled, sized
+from ...ops.runtime_attributes import ARRAY, SizedCard, filled, settled, sized
 from ...ops.shape import SQUEEZE
 from ...tracebacks import entries
 from ..variable import METHODS, Variable, as_variable, at_line, check_weak, implements, is_large, number_as, op
@@ -52,14 +52,31 @@ def of_whole(part: Variable) -> Variable:
     return part if node is part.node else Part(node, *_origin(part, "x[…]"))
 
 
+def is_there(part: Variable, value: Any) -> bool:
+    """Whether the elements at `part` of an array are those of `value`: `x[i:j] += y` ends with writing x[i:j] into itself.
+
+    Not where an index may be out of range and nothing else asks.
+    """
+    if not isinstance(value, Variable) or value.node is not part.node:
+        return False
+    whole, spec = _origin(part, "x[…]")
+    if whole.op in (SET_SUBTENSOR, INC_SUBTENSOR) and whole.inputs[2:] == part.node.inputs[1:] and _entries_of(whole) == settled(spec):
+        return True
+    return all(entry == "newaxis" or (isinstance(entry, tuple) and not isinstance(entry[2], Node)) for entry in spec)
+
+
 def put_back(base: Variable, index: Any, part: Variable) -> Variable:
-    """`base` with its part at `index` replaced. If that is the old part with a part of its own replaced, the latter alone is written."""
+    """`base` with its part at `index` replaced. If that is the old part with a part of its own replaced, the latter alone is written.
+
+    Not handled: parts of a slice, unless all of it is replaced.
+    """
     old, new = getitem(base, index), part.node
     # base[:] is base, which may itself be a part of another array
     is_part = old.node is not base.node and old.node.op is INDEX and old.node.inputs[0] is base.node
     if is_part and new.op in (SET_SUBTENSOR, INC_SUBTENSOR) and new.inputs[0] is old.node:
         entries, others = _entries_of(old.node), _entries_of(new)
-        if all(map(is_position, entries)) and ARRAY not in others:  # beside arrays of positions, a single one may move axes
+        # `others` is empty if all of the old part is replaced
+        if not others or (all(map(is_position, entries)) and ARRAY not in others):  # beside arrays of positions, a single one may move axes
             spec = (*filled(entries, iter(old.node.inputs[1:])), *filled(others, iter(new.inputs[2:])))
             assert isinstance(new.op, SizedCard)
             return Variable(sized(new.op, (base.node, new.inputs[1]), spec))

@@ -51,7 +51,9 @@ def written(x: Variable, index: Any, value: Any) -> None:
             return
         if given.ndim > 1 and rest is Ellipsis and mask.ndim == x.ndim and _n_axes(index) == x.ndim:
             raise TypeError(f"x[mask] = values{at_line()}: a mask of all axes takes a number or a vector, not {given!r}")
-    _set(x, indexing.set_subtensor(indexing.getitem(x, index), _as_dtype(value, x)))
+    part = indexing.getitem(x, index)
+    if not indexing.is_there(part, value):
+        _set(x, indexing.set_subtensor(part, _as_dtype(value, x)))
 
 
 def check_may_write(x: Variable, what: str) -> None:

@@ -351,7 +351,8 @@ def joined(
             nests.append((LEAF, [released(one)]))
             continue
         what = "what the function returns" if label == RESULT else label
-        mine_or_none, theirs_or_none = as_options(_filled(one, other), _filled(other, one))
+        here, there = [(theirs, mine) for _, mine, theirs in ways], [(mine, theirs) for _, mine, theirs in ways]
+        mine_or_none, theirs_or_none = as_options(_filled(one, other, here), _filled(other, one, there))
         structure, leaves = leaves_of(mine_or_none, theirs_or_none, what, places)
         parts: list[Any] = []
         for mine, theirs in leaves:
@@ -460,9 +461,31 @@ def _identity(leaf: Any) -> int:
     return id(leaf.cell) if isinstance(leaf, Held) else id(leaf)
 
 
-def _filled(value: Any, other: Any) -> Any:
-    """A value; for an unset one, zeros like the other."""
-    return zeros_like(other) if value is UNSET else value
+def _filled(value: Any, other: Any, ways: Sequence[tuple[Any, Any]]) -> Any:
+    """A value. For an unset one, what stands for it where `other` is returned on the other way.
+
+    ways: what variables and places hold where `other` is returned, and here. For an array that is returned, that is its value here: the
+    join then makes one value of the array and the result, and a loop keeps it once. For all else it is zeros.
+    """
+    if value is not UNSET:
+        return value
+    leaves, structure = flattened(other)
+    return unflatten(structure, [_stand_in(leaf, ways) if is_numeric(leaf) else leaf for leaf in leaves])
+
+
+def _is_value(value: Any) -> bool:
+    """Whether to ask for a value is no read that Python might refuse."""
+    return isinstance(value, Held) or (type(value) is Variable and value.view_of is None)
+
+
+def _stand_in(leaf: Any, ways: Sequence[tuple[Any, Any]]) -> Variable:
+    if isinstance(leaf, Held) and leaf.value.ndim:
+        for there, here in ways:
+            if _is_value(there) and _is_value(here) and value_in(there).node is leaf.value.node:
+                value = value_in(here)
+                if value.type == leaf.value.type:
+                    return Variable(value.node)
+    return _zero(leaf)
 
 
 def zeros_like(value: Any) -> Any:

@@ -547,8 +547,10 @@ class _Scan:
         self.constants = {k: leaf for k, leaf in enumerate(leaves) if not is_numeric(leaf) or self._is_outer(noted, leaf)}
         self.others_behind = self._others_behind(noted, leaves, results)
         self.weak_behind = [k not in self.constants and as_variable(value_in(leaf)).type.weak for k, leaf in enumerate(leaves)]
-        last = [as_variable(value_in(leaf)) for k, leaf in enumerate(leaves) if k not in self.constants]
         states = {key: self._promoted(one, results[key]) for key, one in self.carried.items()}
+        self.states_behind = self._states_behind(leaves, states)
+        known = self.constants.keys() | self.states_behind.keys()
+        last = [as_variable(value_in(leaf)) for k, leaf in enumerate(leaves) if k not in known]
         self._check_reads(given, states, last, over)
         self._check_starts(given, states, results)
         self._check_elements()
@@ -556,6 +558,12 @@ class _Scan:
         outputs: list[Any] = [leaf for key, one in self.carried.items() if one.is_read for leaf in states[key]]
         outputs.append({"last": (*unread, *last)})
         return outputs if over is None else [*outputs, until(over)]
+
+    def _states_behind(self, leaves: Sequence[Any], states: dict[Any, list[Variable]]) -> dict[int, tuple[Any, int]]:
+        """For each leaf of a function's result that is an array which the loop carries: which state. Its rows are not kept twice."""
+        places = {end.node: (key, k) for key, ends in states.items() if self.carried[key].is_read for k, end in enumerate(ends) if end.ndim}
+        found = ((k, places.get(as_variable(value_in(leaf)).node)) for k, leaf in enumerate(leaves) if k not in self.constants)
+        return {k: place for k, place in found if place is not None and self.start.get(self.names_behind[k]) is UNSET}
 
     def _others_behind(
         self, noted: Frame, leaves: Sequence[Any], results: dict[Any, list[Any]]
@@ -845,7 +853,7 @@ class _Scan:
         names = [
             released(self.constants[k])
             if k in self.constants
-            else self._left(name, next(last), self.weak_behind[k], *self.others_behind[k])
+            else self._left(name, *self._rows_behind(k, found, last), self.weak_behind[k], *self.others_behind[k])
             for k, name in enumerate(self.names_behind)
         ]
         values.update(unflatten(self.behind, names))
@@ -865,7 +873,14 @@ class _Scan:
         first = as_type(before, TensorType(rows.type.dtype, ()))
         return _weak_as(Variable(last_state(first.node, rows.node)), before)
 
-    def _left(self, name: str, rows: Variable, is_weak: bool, others: Sequence[Variable], is_twice: bool, numpys: Any) -> Any:
+    def _rows_behind(self, k: int, states: dict[Any, list[Variable]], last: Iterator[Variable]) -> tuple[Variable, Variable | None]:
+        """A leaf's values at all steps, and the initial value if it is a state."""
+        key, place = self.states_behind.get(k, (None, 0))
+        return (next(last), None) if key is None else (states[key][place], self.carried[key].initial[place])
+
+    def _left(
+        self, name: str, rows: Variable, initial: Variable | None, is_weak: bool, others: Sequence[Variable], is_twice: bool, numpys: Any
+    ) -> Any:
         """The value that the last step left under a name that was not bound before; for one of `kept`, the values that all steps left.
 
         Without a step it is zeros for our own flags and results, and for the user's names an error when read.
@@ -880,6 +895,8 @@ class _Scan:
         why = f"{name}, as a loop leaves it, may be a view of an array"
         if self.n_steps:
             value = Variable(rows[-1].node)
+        elif initial is not None:
+            value = Variable(self._last(initial, rows).node)
         elif rows.ndim == 1:
             value = Variable(last_state(zeros((), rows.type.dtype).node, rows.node))
         else:
