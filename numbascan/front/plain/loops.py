@@ -853,7 +853,7 @@ class _Scan:
         names = [
             released(self.constants[k])
             if k in self.constants
-            else self._left(name, *self._rows_behind(k, found, last), self.weak_behind[k], *self.others_behind[k])
+            else self._left(name, self._rows_behind(k, found, last), self.weak_behind[k], *self.others_behind[k])
             for k, name in enumerate(self.names_behind)
         ]
         values.update(unflatten(self.behind, names))
@@ -879,7 +879,7 @@ class _Scan:
         return (next(last), None) if key is None else (states[key][place], self.carried[key].initial[place])
 
     def _left(
-        self, name: str, rows: Variable, initial: Variable | None, is_weak: bool, others: Sequence[Variable], is_twice: bool, numpys: Any
+        self, name: str, steps: tuple[Variable, Variable | None], is_weak: bool, others: Sequence[Variable], is_twice: bool, numpys: Any
     ) -> Any:
         """The value that the last step left under a name that was not bound before; for one of `kept`, the values that all steps left.
 
@@ -887,6 +887,7 @@ class _Scan:
 
         is_weak: it is one of Python's numbers.
         """
+        rows, initial = steps
         if name in self.kept:
             every = Variable(rows.node)
             if every.ndim > 1 and (others or is_twice):
