@@ -758,6 +758,12 @@ def the_content_of_an_array():
 
 
 @case
+def whether_an_array_may_be_written():
+    table = np.ones(3)
+    return lambda x: x + table.flags.writeable, setting(table.flags, writeable=False)
+
+
+@case
 def the_content_of_a_large_array():
     table = np.ones(WATCHED // 8 + 8)
     return lambda x: x * table[3], lambda: table.__setitem__(3, 5.0)

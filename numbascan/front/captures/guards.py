@@ -42,7 +42,7 @@ class Guards:
         own = fn.__self__ if isinstance(fn, types.MethodType) else fn
         self.generators, self._stored = reach.generators, reach.stored
         self.array_names = {id(array): name for array, name in reach.arrays}
-        self.arrays = [(array, _bytes(array)) for array, _ in reach.arrays if not array.dtype.hasobject]
+        self.arrays = [(array, about_array(array)) for array, _ in reach.arrays if not array.dtype.hasobject]
         self._functions = [(weakref.ref(function), *_parts(function)) for function in reach.functions]
         named = [
             pair for function in reach.functions for pair in zip(function.__closure__ or (), function.__code__.co_freevars, strict=True)
@@ -125,13 +125,13 @@ class Guards:
             for ask, source, value in self._reads:
                 if (now := ask(source)) is not value and not same(now, value):
                     return False
-            return not self.arrays or all(_bytes(array) == before for array, before in self.arrays)
+            return not self.arrays or all(about_array(array) == before for array, before in self.arrays)
         except (AttributeError, RuntimeError, TypeError, ValueError):  # what was there is gone, or changes at this very moment
             return False
 
     def written_arrays(self) -> list[str]:
         """The names of arrays that hold other numbers than when the function was traced."""
-        return [self.array_names[id(array)] for array, before in self.arrays if _bytes(array) != before]
+        return [self.array_names[id(array)] for array, before in self.arrays if about_array(array) != before]
 
     def bytes_watched(self) -> int:
         """Bytes of the arrays that the function reads from outside."""
@@ -193,7 +193,7 @@ def _target(reference: weakref.ref[Any]) -> Any:
 
 
 def _shared(container: Any) -> tuple[Any, ...]:
-    return _bytes(container.value)
+    return about_array(container.value)
 
 
 def _as_array(value: Any) -> tuple[Any, ...]:
@@ -201,16 +201,16 @@ def _as_array(value: Any) -> tuple[Any, ...]:
         array = np.asarray(value)
     except Exception:  # objects of packages may raise anything; what is no array NumPy has not read
         return ()
-    return _objects(array) if array.dtype.hasobject else _bytes(array)
+    return _objects(array) if array.dtype.hasobject else about_array(array)
 
 
 def _objects(array: np.ndarray) -> tuple[Any, ...]:
     return array.dtype, array.shape, *array.ravel().tolist()
 
 
-def _bytes(array: np.ndarray) -> tuple[Any, ...]:
-    """An array's dtype, shape and content."""
-    return array.dtype, array.shape, array.tobytes() if array.nbytes <= WATCHED else _digest(array)
+def about_array(array: np.ndarray) -> tuple[Any, ...]:
+    """An array's dtype, shape, layout and content."""
+    return array.dtype, array.shape, array.strides, array.flags.num, array.tobytes() if array.nbytes <= WATCHED else _digest(array)
 
 
 def _digest(array: np.ndarray) -> bytes:

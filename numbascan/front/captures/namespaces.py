@@ -117,6 +117,15 @@ def items(container: Any) -> tuple[Any, ...]:
     return tuple(base.__iter__(container))
 
 
+def parts_of(value: Any) -> list[Any]:
+    """What a function of a closure reads, or what a list, tuple or dict holds; nothing of an array."""
+    kind = type(value)
+    if kind is types.FunctionType:
+        cells = value.__closure__
+        return [value.__defaults__, value.__kwdefaults__, *map(content, cells)] if cells else [value.__defaults__, value.__kwdefaults__]
+    return [*value, *value.values()] if kind is dict else [*value] if kind in (list, tuple) else []
+
+
 def space_of(value: Any) -> Any:
     """The namespace of an object, a class or a module, as it is; None where there is none."""
     own: Any = type(value).__getattribute__

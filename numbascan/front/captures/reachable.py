@@ -23,7 +23,7 @@ import types
 import typing
 import weakref
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import cycle
 from typing import Any
@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from ..shared import SharedVariable
-from .namespaces import CONTAINERS, MAPPINGS, PARTS, Namespace, content, items, slots_of, space_of
+from .namespaces import CONTAINERS, MAPPINGS, PARTS, Namespace, content, items, parts_of, slots_of, space_of
 
 _LIBRARIES = ("numpy", "scipy", "numba", "numbascan", "builtins", "math", "cmath", "operator", "functools", "itertools")
 _QUIET = {
@@ -65,9 +65,12 @@ _BARE = _SIMPLE | {object, bool, int, float, complex, str, bytes, abc.ABC, typin
 
 
 class Reachable:
-    """What a function can read, also through what it is given. Lists of what is to be watched, by kind."""
+    """What a function can read, also through what it is given. Lists of what is to be watched, by kind.
 
-    def __init__(self, fn: Callable[..., Any], given: Iterable[Any] = ()) -> None:
+    own: functions, containers and arrays of its closure, by id. If given, only what can be read in other ways is looked for.
+    """
+
+    def __init__(self, fn: Callable[..., Any], given: Iterable[Any] = (), own: Mapping[int, Any] | None = None) -> None:
         self.functions: list[types.FunctionType] = []
         self.objects: list[Any] = []
         self.containers: list[Any] = []
@@ -85,14 +88,20 @@ class Reachable:
         self._builtins = Namespace(vars(builtins), set(), is_closed=True)
         self._modules = Namespace(sys.modules, set(), is_closed=True)
         self.spaces = [self._builtins, self._modules]
-        self._seen: dict[int, Any] = {}
+        self.seen: dict[int, Any] = {}
         self._package = _package_of(fn)
-        self._todo: list[tuple[Any, str]] = [(fn, ""), *((value, "") for value in given)]
-        while self._todo:
-            self._look(*self._todo.pop())
+        self._todo: list[tuple[Any, str]] = []
+        if own is None:
+            self._add(fn, *given)
+        else:
+            self._look_around(own)
+        while True:
+            while self._todo:
+                self._look(*self._todo.pop())
+            self._open()
+            self._todo += [value for space in self.spaces for value in space.fresh()]
             if not self._todo:
-                self._open()
-                self._todo += [value for space in self.spaces for value in space.fresh()]
+                break
 
     @property
     def builtins(self) -> set[str]:
@@ -110,9 +119,9 @@ class Reachable:
 
     def _look(self, value: Any, name: str) -> None:
         kind = type(value)  # the real one: proxies say that they are what they stand for
-        if kind in _PLAIN or (issubclass(kind, (np.generic, np.dtype)) and not issubclass(kind, np.void)) or id(value) in self._seen:
+        if kind in _PLAIN or (issubclass(kind, (np.generic, np.dtype)) and not issubclass(kind, np.void)) or id(value) in self.seen:
             return
-        self._seen[id(value)] = value
+        self.seen[id(value)] = value
         self._is_open |= id(value) in _OPENERS
         self._are_globals_open |= id(value) in _GLOBAL_OPENERS
         if kind in weakref.ProxyTypes:
@@ -166,6 +175,16 @@ class Reachable:
         self._add(fn.__defaults__, fn.__kwdefaults__, vars(fn) or None)
         for name, value in zip(fn.__code__.co_freevars, map(content, fn.__closure__ or ()), strict=True):
             self._add(value, name=name)
+        self._look_at_code(fn)
+
+    def _look_around(self, own: Mapping[int, Any]) -> None:
+        """What objects of a closure name, and what they hold besides each other."""
+        for value in own.values():
+            if isinstance(value, types.FunctionType):
+                (self._look_at_code if self._is_ours(value) else self._look_at_foreign)(value)
+            self._add(*(part for part in parts_of(value) if id(part) not in own))
+
+    def _look_at_code(self, fn: types.FunctionType) -> None:
         space = self._space_of_globals(fn.__globals__)
         for code in _codes(fn.__code__):
             global_names, attributes, modules, stored = _names_in(code)
@@ -265,11 +284,6 @@ def _names_in(code: types.CodeType) -> tuple[frozenset[str], frozenset[str], tup
         elif instruction.opname == "MATCH_CLASS":  # reads attributes that the class, or a constant, names
             attributes.add("__dict__")
     return frozenset(global_names), frozenset(attributes), tuple(modules), frozenset(stored)
-
-
-def global_names(code: types.CodeType) -> frozenset[str]:
-    """The globals that a code object, and the functions written inside it, name."""
-    return frozenset().union(*(_names_in(one)[0] for one in _codes(code)))
 
 
 @functools.lru_cache(maxsize=4096)

@@ -1,12 +1,11 @@
 """Twins: functions that are made anew at each call of the code around them, and read the same. What was traced of one holds for the other.
 
-Of code met as several functions, the last few are held, with a copy of what they read; none that reads large arrays. Others are compared
-with the copy, since another thread may change what a held function reads at any moment.
+Of code met as several functions, the last few are held, with a copy of what their closures hold; none that reads large arrays. Others are
+compared with the copy, since another thread may change what a held function reads at any moment.
 
 Two functions are alike if their values are equal, and the same objects stand at the same places: code may ask `a is b`, or change a list
-that has two names. The globals that code names count, too.
-
-Not handled: objects of a closure that another object holds, or a global container.
+that has two names. So only what the closures alone hold may be another object: what a function can read in another way, too, as a global
+or an attribute, must be that very object.
 """
 
 from __future__ import annotations
@@ -14,78 +13,104 @@ from __future__ import annotations
 import operator
 import types
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from numbers import Number
 from typing import Any
 
 import numpy as np
 
-from .guards import same
-from .namespaces import ABSENT, content
-from .reachable import global_names
+from .guards import Guards, about_array, same
+from .namespaces import ABSENT, content, parts_of
+from .reachable import Reachable, names_of
 
 MOST_CODES, MOST_TWINS = 64, 4
 LARGEST = 1 << 20  # bytes of an array that is held for a call that may come
 
 _COPIED = (list, tuple, dict, types.FunctionType, np.ndarray)
+_ADDRESSES = frozenset({"id", "hash"})
+"""Builtins that give another number for each object."""
 
 
-class Twin:
-    """A function, and a copy of what it read just before it was traced."""
-
-    __slots__ = ("copy", "fn", "named")
+class Twin(Guards):
+    """A function, what it reads, and a copy of that."""
 
     def __init__(self, fn: types.FunctionType) -> None:
+        super().__init__(fn)
         copies: dict[int, _Copy] = {}
-        self.fn, self.copy = fn, _copied(fn, copies)
-        globals_ = _named(copies.values())
-        others = {id(space[name]): object() for space, name in globals_}  # in the place of those that no closure holds: none is kept alive
-        self.named = [(space, name, (others | copies)[id(space[name])]) for space, name in globals_]
+        own: dict[int, Any] = {}
+        self.fn, self.copy = fn, _copied(fn, copies, own)
+        around = Reachable(fn, own=own)
+        memories = {id(memory): memory for memory in (_memory(array) for array, _ in around.arrays)}
+        self._elsewhere = around.seen | memories  # held: a new object in the place of one that is gone would look like it
+        functions = [*around.functions, *(value for value in own.values() if isinstance(value, types.FunctionType))]
+        self._is_like_none = type(self.copy) is not _Copy or any(map(_asks_for_addresses, functions))
 
     def is_like(self, fn: Callable[..., Any], but_numbers: bool = False) -> bool:
-        """Whether a function does what this one did when it was copied; with `but_numbers`, numbers may differ."""
-        if not self.copy.is_of(fn):
+        """Whether a function does what this one did when it was copied; with `but_numbers`, numbers may differ.
+
+        That what both read besides their closures is unchanged, `hold` says.
+        """
+        if self._is_like_none or not self.copy.is_of(fn):
             return False
-        if all(map(operator.is_, _parts(fn), self.copy.parts)):
+        return all(map(operator.is_, parts_of(fn), self.copy.parts)) or _Pairs(self._elsewhere, but_numbers).are_alike(fn, self.copy)
+
+
+def _asks_for_addresses(fn: types.FunctionType) -> bool:
+    named = names_of(fn.__code__)[0]
+    return fn.__name__ != "__hash__" and not _ADDRESSES.isdisjoint(named) and not _ADDRESSES.isdisjoint(named - fn.__globals__.keys())
+
+
+class _Known:
+    """The latest twins of each code, the latest last."""
+
+    def __init__(self) -> None:
+        self._twins: dict[types.CodeType, tuple[Twin, ...]] = {}
+
+    def is_met(self, fn: types.FunctionType) -> bool:
+        """Whether another function of its code was met before: one that is the only one is not worth a twin."""
+        if fn.__code__ in self._twins:
             return True
-        pairs = _Pairs(but_numbers)
-        return all(pairs.are_one(space.get(name, ABSENT), value) for space, name, value in self.named) and pairs.are_alike(fn, self.copy)
+        if len(self._twins) >= MOST_CODES:
+            self._twins.clear()
+        self._twins[fn.__code__] = ()
+        return False
+
+    def like(self, fn: types.FunctionType, but_numbers: bool = False) -> Twin | None:
+        """The latest twin that is like a function; None if there is none."""
+        for twin in reversed(self._twins.get(fn.__code__, ())):
+            if twin.is_like(fn, but_numbers):
+                return twin
+        return None
+
+    def add(self, twin: Twin, old: Twin | None = None) -> None:
+        """Holds a twin, in the place of an old one."""
+        known = tuple([one for one in self._twins.get(twin.fn.__code__, ()) if one is not old])
+        self._twins[twin.fn.__code__] = (*known[1 - MOST_TWINS :], twin)
 
 
-_twins: dict[types.CodeType, tuple[Twin, ...]] = {}  # the latest last
-
-
-def twin_of(fn: types.FunctionType, but_numbers: bool = False) -> Twin | None:
-    """The latest twin with a function's code that read the same; with `but_numbers`, numbers may differ. None if there is none."""
-    for twin in reversed(_twins.get(fn.__code__, ())):
-        if twin.is_like(fn, but_numbers):
-            return twin
-    return None
+_KNOWN, _FROZEN = _Known(), _Known()  # the second: copies of functions that nobody else reaches
+_MET: weakref.WeakSet[types.FunctionType] = weakref.WeakSet()
+twin_of = _KNOWN.like
 
 
 def new_twin(fn: Callable[..., Any]) -> Twin | None:
     """A function as it is now, to be held for the next one of the same code.
 
-    None for the first function of its code, which may be the only one, and for one that reads large arrays.
+    None for the first function of its code, and for one that reads large arrays.
     """
-    if not isinstance(fn, types.FunctionType) or not reads_little(fn):
+    return Twin(fn) if isinstance(fn, types.FunctionType) and reads_little(fn) and _KNOWN.is_met(fn) else None
+
+
+def read_by(fn: Callable[..., Any], twin: Twin) -> object:
+    """Holds a twin for later calls, since the trace of a function like it is over. The copy of what was read; None if that has changed.
+
+    What the function has changed itself is taken as it is now.
+    """
+    now = twin if twin.hold() or twin.changed_elsewhere() else Twin(twin.fn)
+    if not now.is_like(fn) or not now.hold():
         return None
-    if fn.__code__ not in _twins:
-        if len(_twins) >= MOST_CODES:
-            _twins.clear()
-        _twins[fn.__code__] = ()
-        return None
-    return Twin(fn)
-
-
-def remember(twin: Twin) -> None:
-    """Holds a twin for later calls."""
-    code = twin.fn.__code__
-    _twins[code] = (*_twins.get(code, ())[1 - MOST_TWINS :], twin)
-
-
-_frozen: dict[types.CodeType, tuple[Twin, ...]] = {}  # of functions that nobody else reaches, the latest last
-_met: weakref.WeakSet[types.FunctionType] = weakref.WeakSet()
+    _KNOWN.add(now, twin)
+    return now.copy
 
 
 def one_of_all(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -93,32 +118,29 @@ def one_of_all(fn: Callable[..., Any]) -> Callable[..., Any]:
 
     Of code that was met before it is a frozen copy, so that its trace is valid for every function like it.
     """
-    if not isinstance(fn, types.FunctionType) or fn in _met:
+    if not isinstance(fn, types.FunctionType) or fn in _MET:
         return fn
-    known = _frozen.get(fn.__code__)
-    twin = next((twin for twin in reversed(known or ()) if twin.is_like(fn)), None)
-    if twin is None and known is not None and reads_little(fn):
-        twin = Twin(_owned(fn, {}))
-        if twin.is_like(fn):  # not where it has attributes, or reads what is like nothing else
-            _frozen[fn.__code__] = (*known[1 - MOST_TWINS :], twin)
+    old = _FROZEN.like(fn)
+    if old is not None and old.hold():
+        return old.fn
+    if old is not None or (reads_little(fn) and _FROZEN.is_met(fn)):
+        twin = None if old is None else Twin(old.fn)
+        if twin is None or not twin.is_like(fn):  # what its own trace has changed
+            twin = Twin(_owned(fn, {}))
+        if twin.is_like(fn):  # not where it holds what can be read in another way
+            _FROZEN.add(twin, old)
             return twin.fn
-    elif twin is not None:
-        return twin.fn
-    if known is None:
-        if len(_frozen) >= MOST_CODES:
-            _frozen.clear()
-        _frozen[fn.__code__] = ()
-    _met.add(fn)
+    _MET.add(fn)
     return fn
 
 
 def _owned(value: Any, known: dict[int, Any]) -> Any:
     """A copy of a function, a container or an array, and of those in it, that nobody else changes. `known`: by the id of the original."""
-    kind = type(value)
-    if kind not in _COPIED or id(value) in known:
+    if not _is_copied(value) or id(value) in known:
         return known.get(id(value), value)
+    kind = type(value)
     if kind is np.ndarray:
-        return known.setdefault(id(value), value.copy())
+        return known.setdefault(id(value), _owned_array(value))
     if kind is tuple:
         return known.setdefault(id(value), tuple([_owned(part, known) for part in value]))
     if kind is list:
@@ -127,7 +149,7 @@ def _owned(value: Any, known: dict[int, Any]) -> Any:
         return parts
     if kind is dict:
         items = known[id(value)] = {}
-        items |= {key: _owned(part, known) for key, part in value.copy().items()}
+        items |= {_owned(key, known): _owned(part, known) for key, part in value.copy().items()}
         return items
     cells = tuple([types.CellType() for _ in value.__closure__ or ()])
     fn = known[id(value)] = types.FunctionType(value.__code__, value.__globals__, value.__name__, None, cells or None)
@@ -138,85 +160,108 @@ def _owned(value: Any, known: dict[int, Any]) -> Any:
     return fn
 
 
+def _owned_array(array: np.ndarray) -> np.ndarray:
+    """A copy with memory of its own, which is a view if the array is one."""
+    copy = array.copy(order="K")
+    copy = copy if array.base is None else copy[...]
+    copy.flags.writeable = array.flags.writeable
+    return copy
+
+
 def reads_little(fn: types.FunctionType) -> bool:
     """Whether holding `fn` keeps no large array alive."""
-    return all(_is_small(value) for value in _parts(fn))
+    seen: set[int] = set()
+    todo: list[Any] = [fn]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, np.ndarray) and value.nbytes > LARGEST:
+            return False
+        if type(value) in _COPIED and id(value) not in seen:
+            seen.add(id(value))
+            todo += parts_of(value)
+    return True
 
 
-def _is_small(value: Any) -> bool:
-    if isinstance(value, np.ndarray):
-        return value.nbytes <= LARGEST
-    values = value.values() if type(value) is dict else value
-    return type(value) not in (list, tuple, dict) or all(_is_small(part) for part in values)
+# how functions compare ----------------------------------------------------------------------------------------------
+
+
+def _is_copied(value: Any) -> bool:
+    """Whether another function, container or array may stand for it. Not for functions with attributes, and arrays of objects."""
+    kind = type(value)
+    if kind is types.FunctionType:
+        return not value.__dict__
+    return kind in _COPIED and not (kind is np.ndarray and value.dtype.hasobject)
+
+
+def _memory(value: Any) -> Any:
+    """The object in whose memory an array lies. Any other value itself."""
+    while isinstance(value, np.ndarray) and value.base is not None:
+        value = value.base
+    return value
 
 
 class _Copy:
     """What a function, a container or an array was: its class, what describes it as a whole, and its parts."""
 
-    __slots__ = ("about", "kind", "parts")
+    __slots__ = ("about", "key", "kind", "memory", "parts")
 
     def __init__(self, value: Any) -> None:
-        self.kind, self.about = type(value), _about(value)
+        self.key, self.memory, self.kind, self.about = id(value), id(_memory(value)), type(value), _about(value)
         self.parts: list[Any] = []
 
     def is_of(self, value: Any) -> bool:
         """Whether a value is the same as a whole. Its parts may differ."""
-        if type(value) is not self.kind or self.about is None:
+        if not _is_copied(value) or type(value) is not self.kind:
             return False
         about = _about(value)
-        return about is not None and (all(map(operator.is_, about, self.about)) if self.kind is types.FunctionType else about == self.about)
+        return all(map(operator.is_, about, self.about)) if self.kind is types.FunctionType else about == self.about
 
 
-def _about(value: Any) -> tuple[Any, ...] | None:
-    """What describes a function, a container or an array as a whole; None for one that is like no other."""
+def _about(value: Any) -> tuple[Any, ...]:
+    """What describes a function, a container or an array as a whole."""
     kind = type(value)
     if kind is types.FunctionType:
-        return None if value.__dict__ else (value.__code__, value.__globals__)
-    if kind is np.ndarray:
-        return None if value.dtype.hasobject else (value.dtype, value.shape, value.strides, value.tobytes())
-    return ()
+        return value.__code__, value.__globals__
+    return (*about_array(value), _offset(value)) if kind is np.ndarray else ()
 
 
-def _parts(value: Any) -> list[Any]:
-    """What a function reads, or what a container holds."""
-    kind = type(value)
-    if kind is types.FunctionType:
-        cells = value.__closure__
-        return [value.__defaults__, value.__kwdefaults__, *map(content, cells)] if cells else [value.__defaults__, value.__kwdefaults__]
-    return [*value, *value.values()] if kind is dict else [] if kind is np.ndarray else [*value]
+def _offset(array: np.ndarray) -> int:
+    """Where a view begins in the memory of another array."""
+    memory = array if array.base is None else _memory(array)
+    if memory is array:
+        return 0
+    start: int = array.__array_interface__["data"][0]
+    return start - (memory.__array_interface__["data"][0] if isinstance(memory, np.ndarray) else 0)
 
 
-def _copied(value: Any, known: dict[int, _Copy]) -> Any:
-    """A copy of a function, a container or an array; any other value itself. `known`: by the id of the original."""
-    if type(value) not in _COPIED:
+def _copied(value: Any, known: dict[int, _Copy], own: dict[int, Any]) -> Any:
+    """A copy of a function, a container or an array; any other value itself. `known`, `own`: copies and originals by the original's id."""
+    if not _is_copied(value):
         return value
     copy = known.get(id(value))
     if copy is None:
-        copy = known[id(value)] = _Copy(value)
-        copy.parts = [_copied(part, known) for part in _parts(value)]
+        copy, own[id(value)] = _Copy(value), value
+        known[id(value)] = copy
+        copy.parts = [_copied(part, known, own) for part in parts_of(value)]
     return copy
-
-
-def _named(copies: Iterable[_Copy]) -> list[tuple[dict[str, Any], str]]:
-    """The globals named by functions' code that are functions, containers or arrays: a closure may hold the same object."""
-    spaces = [(copy.about[1], global_names(copy.about[0])) for copy in copies if copy.kind is types.FunctionType and copy.about]
-    return [(space, name) for space, names in spaces for name in names if type(space.get(name)) in _COPIED]
 
 
 class _Pairs:
     """What is being compared, by identity: each value has one partner. A function may stand in its own closure, a list in itself."""
 
-    __slots__ = ("but_numbers", "met", "partners", "values")
+    __slots__ = ("_but_numbers", "_elsewhere", "_met", "_partners", "_values")
 
-    def __init__(self, but_numbers: bool) -> None:
-        self.but_numbers = but_numbers
-        self.partners: dict[int, Any] = {}  # by the id of a value what it was before
-        self.values: dict[int, Any] = {}  # and back
-        self.met: set[int] = set()
+    def __init__(self, elsewhere: dict[int, Any], but_numbers: bool) -> None:
+        self._elsewhere, self._but_numbers = elsewhere, but_numbers
+        self._partners: dict[int, int] = {}  # by the id of a value that of what it was before
+        self._values: dict[int, int] = {}  # and back
+        self._met: set[int] = set()
 
-    def are_one(self, value: Any, before: Any) -> bool:
-        """Whether a value is the same object wherever its partner before was the same object."""
-        return self.partners.setdefault(id(value), before) is before and self.values.setdefault(id(before), value) is value
+    def _are_one(self, value: int, before: int) -> bool:
+        """Whether a value is the same object wherever its partner before was, and that very object where it is read in another way."""
+        if value != before and (value in self._elsewhere or before in self._elsewhere):
+            return False
+        return self._partners.setdefault(value, before) == before and self._values.setdefault(before, value) == value
 
     def are_alike(self, value: Any, before: Any) -> bool:
         """Whether code that reads a value would do what it did.
@@ -224,15 +269,15 @@ class _Pairs:
         Numbers, strings, arrays and functions are compared by what they are, other objects by identity.
         """
         if type(before) is not _Copy:
-            if self.but_numbers and type(value) is type(before) and isinstance(value, Number):
+            if self._but_numbers and type(value) is type(before) and isinstance(value, Number):
                 return True
-            return (value is before or same(value, before)) and self.are_one(value, before)
-        if not self.are_one(value, before):
+            return (value is before or same(value, before)) and self._are_one(id(value), id(before))
+        if not self._are_one(id(value), before.key):
             return False
-        if id(before) in self.met:
+        if id(before) in self._met:
             return True
-        self.met.add(id(before))
-        if not before.is_of(value):
+        self._met.add(id(before))
+        if not before.is_of(value) or (before.kind is np.ndarray and not self._are_one(id(_memory(value)), before.memory)):
             return False
-        parts = _parts(value)
+        parts = parts_of(value)
         return len(parts) == len(before.parts) and all(map(self.are_alike, parts, before.parts))
