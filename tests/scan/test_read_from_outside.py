@@ -1143,6 +1143,7 @@ CHANGES = (
         (2.0, np.float64(2)),
         (0j, -0j),
         (1.0, NAN),
+        (NAN, -NAN),
         (np.int64(0), np.False_),
     ),
     *(("a", "b"), (b"a", "a"), (None, 0), ((1, 2), (1, 2.0)), (slice(1), slice(2)), (range(2), range(3)), (fractions.Fraction(1), 1)),

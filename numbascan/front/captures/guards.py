@@ -11,6 +11,7 @@ import functools
 import operator
 import pickle
 import random
+import struct
 import types
 import weakref
 from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping
@@ -29,6 +30,7 @@ FRACTIONS = frozenset({float, complex, np.float32, np.float64, np.complex64, np.
 
 Read = tuple[Callable[[Any], Any], Any, Any]  # the function that reads, what it reads from, and what it gave while tracing
 _mro = operator.attrgetter("__mro__")
+_bits = struct.Struct("dd").pack
 
 
 class Guards:
@@ -268,7 +270,7 @@ def same(now: Any, before: Any) -> bool:
     if kind is float and now == before and now:
         return True
     if kind is float or kind is complex:
-        return repr(now) == repr(before)  # 0.0 is not -0.0, and NaN is NaN
+        return _bits(now.real, now.imag) == _bits(before.real, before.imag)  # 0.0 is not -0.0, and NaN is NaN of the same sign
     if isinstance(before, np.generic):
         return bool(now.tobytes() == before.tobytes())
     return kind in COMPARED and bool(now == before)
