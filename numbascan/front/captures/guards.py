@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from .namespaces import ABSENT, Namespace, content, items, slots, space_of
-from .reachable import COMPARED, Reachable
+from .namespaces import ABSENT, COMPARED, Namespace, content, items, slots, space_of
+from .reachable import Reachable
 
 WATCHED = 1 << 24  # bytes of an array that are kept and compared; of a larger one a digest
 _ROW = 4096  # words of a row in a digest

@@ -1,14 +1,24 @@
-"""Where Python keeps values: namespaces, slots, closures, containers. Read as they are: no code of the user runs for it."""
+"""Where Python keeps values: namespaces, slots, closures, containers. Read as they are: no code of the user runs for it.
+
+What is plain data, what holds other objects for good, and what was installed, is said here, for all that look at what code reads.
+"""
 
 from __future__ import annotations
 
 import functools
+import sysconfig
 import types
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
+COMPARED = frozenset({bool, int, str, bytes, range})
+"""Classes, besides numbers with fractions, whose objects hold nothing and are the same if they are equal."""
+PLAIN = COMPARED | {float, complex, slice, *map(type, (None, ..., NotImplemented, np.sum)), types.CodeType, np.ufunc}
+"""Classes whose objects never change, and lead to nothing that does."""
 CONTAINERS: tuple[type, ...] = (
     list,
     tuple,
@@ -32,7 +42,7 @@ PARTS: dict[type, tuple[str, ...]] = {
     functools.singledispatchmethod: ("dispatcher",),
     functools.cached_property: ("func",),
     functools._lru_cache_wrapper: ("__wrapped__",),
-    property: ("fget",),
+    property: ("fget", "fset", "fdel"),
     staticmethod: ("__func__",),
     classmethod: ("__func__",),
     types.MethodType: ("__func__", "__self__"),
@@ -41,6 +51,7 @@ PARTS: dict[type, tuple[str, ...]] = {
 }
 """By class, the attributes in which its objects hold other functions and values for good."""
 ABSENT = object()
+_INSTALLED = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
 _CODE = (types.FunctionType, *PARTS)
 _HIDDEN = frozenset(
     ("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__builtins__", "__loader__", "__spec__", "__cached__")
@@ -90,6 +101,11 @@ class Namespace:
             if name not in self.done:
                 self.done.add(name)
                 yield space.get(name), name
+
+
+def is_installed(file: Any) -> bool:
+    """Whether a file, if there is one, is Python's or that of an installed package."""
+    return str(file or "").startswith(_INSTALLED)
 
 
 def content(cell: types.CellType) -> Any:

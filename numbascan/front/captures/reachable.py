@@ -18,7 +18,6 @@ import importlib.util
 import operator
 import random
 import sys
-import sysconfig
 import types
 import typing
 import weakref
@@ -31,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from ..shared import SharedVariable
-from .namespaces import CONTAINERS, MAPPINGS, PARTS, Namespace, content, items, parts_of, slots_of, space_of
+from .namespaces import CONTAINERS, MAPPINGS, PARTS, PLAIN, Namespace, content, is_installed, items, parts_of, slots_of, space_of
 
 _LIBRARIES = ("numpy", "scipy", "numba", "numbascan", "builtins", "math", "cmath", "operator", "functools", "itertools")
 _QUIET = {
@@ -39,7 +38,6 @@ _QUIET = {
     *("types", "typing"),
 }
 """Packages whose functions read no attribute of the objects that they are given. pytest's stand in every `assert` of a test."""
-_FOREIGN = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
 
 _BY_NAME = (getattr, hasattr, vars, dir, operator.attrgetter, operator.methodcaller)
 _BY_GLOBAL_NAME = (globals, eval, exec)
@@ -52,9 +50,6 @@ _GLOBAL_OPENING_NAMES = frozenset({"__globals__", *(function.__name__ for functi
 
 _BUFFERS = (bytearray, array.array, memoryview, ctypes.Array, ctypes.Structure, ctypes.Union, ctypes._SimpleCData)
 _GENERATORS = (np.random.Generator, np.random.RandomState, random.Random)
-COMPARED = frozenset({bool, int, str, bytes, range})
-"""Classes, besides numbers with fractions, whose objects hold nothing and are the same if they are equal."""
-_PLAIN = COMPARED | {float, complex, slice, type(None), type(...), type(NotImplemented), types.CodeType, np.ufunc, type(np.sum)}
 
 LIBRARY_PARTS = ("__wrapped__", "fwd", "bwd", "options", "_defaults", "py_func")
 """Attributes in which objects made by ns.jit, ns.scan, Numba and their like keep what is the user's."""
@@ -119,7 +114,7 @@ class Reachable:
 
     def _look(self, value: Any, name: str) -> None:
         kind = type(value)  # the real one: proxies say that they are what they stand for
-        if kind in _PLAIN or (issubclass(kind, (np.generic, np.dtype)) and not issubclass(kind, np.void)) or id(value) in self.seen:
+        if kind in PLAIN or (issubclass(kind, (np.generic, np.dtype)) and not issubclass(kind, np.void)) or id(value) in self.seen:
             return
         self.seen[id(value)] = value
         self._is_open |= id(value) in _OPENERS
@@ -154,7 +149,7 @@ class Reachable:
             self.containers.append(value)
             children = items(value)
             labels = children[: len(children) // 2] if issubclass(kind, MAPPINGS) else range(len(children))
-            self._todo += [(child, f"{name}_{label}") for label, child in zip(cycle(labels), children) if type(child) not in _PLAIN]
+            self._todo += [(child, f"{name}_{label}") for label, child in zip(cycle(labels), children) if type(child) not in PLAIN]
         elif issubclass(kind, _BUFFERS):
             self.buffers.append(value)
         elif issubclass(kind, np.void):
@@ -331,4 +326,4 @@ def _is_ours(value: Any, package: str) -> bool:
         return True
     home = value if isinstance(value, types.ModuleType) else sys.modules.get(module)  # a module need not be known to Python
     file = code.co_filename if code is not None else getattr(home, "__dict__", {}).get("__file__")
-    return not (file or "").startswith(_FOREIGN)
+    return not is_installed(file)
