@@ -10,6 +10,7 @@ or an attribute, must be that very object.
 
 from __future__ import annotations
 
+import copy
 import operator
 import types
 import weakref
@@ -32,27 +33,45 @@ _ADDRESSES = frozenset({"id", "hash"})
 
 
 class Twin(Guards):
-    """A function, what it reads, and a copy of that."""
+    """A function that is traced, and a frozen copy of it: with containers, arrays and functions that nobody else changes.
 
-    def __init__(self, fn: types.FunctionType) -> None:
-        super().__init__(fn)
-        copies: dict[int, _Copy] = {}
-        own: dict[int, Any] = {}
-        self.fn, self.copy = fn, _copied(fn, copies, own)
-        around = Reachable(fn, own=own)
+    is_frozen: the copy itself is the function that is traced.
+    """
+
+    def __init__(self, fn: types.FunctionType, is_frozen: bool = False) -> None:
+        known: dict[int, tuple[Any, Any]] = {}
+        self.copy = _owned(fn, known)
+        self.fn: types.FunctionType = self.copy if is_frozen else fn
+        self._own = {id(made): made for _, made in known.values()}
+        traced = self._own if is_frozen else {id(made): value for value, made in known.values()}
+        self._ids = {key: id(value) for key, value in traced.items()}
+        self._arrays = {key: _Array(value) for key, value in traced.items() if type(value) is np.ndarray}
+        self._look()
+
+    def _look(self) -> None:
+        super().__init__(self.copy)
+        around = Reachable(self.copy, own=self._own)
         memories = {id(memory): memory for memory in (_memory(array) for array, _ in around.arrays)}
         self._elsewhere = around.seen | memories  # held: a new object in the place of one that is gone would look like it
-        functions = [*around.functions, *(value for value in own.values() if isinstance(value, types.FunctionType))]
-        self._is_like_none = type(self.copy) is not _Copy or any(map(_asks_for_addresses, functions))
+        functions = [*around.functions, *(value for value in self._own.values() if isinstance(value, types.FunctionType))]
+        self._is_like_none = not self._own or any(map(_asks_for_addresses, functions))
+
+    def again(self) -> Twin:
+        """The same with what else is read as it is now."""
+        now = copy.copy(self)
+        now._look()
+        return now
 
     def is_like(self, fn: Callable[..., Any], but_numbers: bool = False) -> bool:
         """Whether a function does what this one did when it was copied; with `but_numbers`, numbers may differ.
 
         That what both read besides their closures is unchanged, `hold` says.
         """
-        if self._is_like_none or not self.copy.is_of(fn):
+        if self._is_like_none or type(fn) is not types.FunctionType or fn.__code__ is not self.fn.__code__:
             return False
-        return all(map(operator.is_, parts_of(fn), self.copy.parts)) or _Pairs(self._elsewhere, but_numbers).are_alike(fn, self.copy)
+        if fn.__globals__ is self.fn.__globals__ and not fn.__dict__ and all(map(operator.is_, parts_of(fn), parts_of(self.copy))):
+            return True
+        return _Pairs(self._ids, self._arrays, self._elsewhere, but_numbers).are_alike(fn, self.copy)
 
 
 def _asks_for_addresses(fn: types.FunctionType) -> bool:
@@ -106,7 +125,7 @@ def read_by(fn: Callable[..., Any], twin: Twin) -> object:
 
     What the function has changed itself is taken as it is now.
     """
-    now = twin if twin.hold() or twin.changed_elsewhere() else Twin(twin.fn)
+    now = twin if twin.hold() or twin.changed_elsewhere() else twin.again()
     if not now.is_like(fn) or not now.hold():
         return None
     _KNOWN.add(now, twin)
@@ -124,9 +143,7 @@ def one_of_all(fn: Callable[..., Any]) -> Callable[..., Any]:
     if old is not None and old.hold():
         return old.fn
     if old is not None or (reads_little(fn) and _FROZEN.is_met(fn)):
-        twin = None if old is None else Twin(old.fn)
-        if twin is None or not twin.is_like(fn):  # what its own trace has changed
-            twin = Twin(_owned(fn, {}))
+        twin = Twin(fn, is_frozen=True) if old is None else old.again()
         if twin.is_like(fn):  # not where it holds what can be read in another way
             _FROZEN.add(twin, old)
             return twin.fn
@@ -134,38 +151,40 @@ def one_of_all(fn: Callable[..., Any]) -> Callable[..., Any]:
     return fn
 
 
-def _owned(value: Any, known: dict[int, Any]) -> Any:
-    """A copy of a function, a container or an array, and of those in it, that nobody else changes. `known`: by the id of the original."""
+def _owned(value: Any, known: dict[int, tuple[Any, Any]]) -> Any:
+    """A copy of a function, a container or an array, and of those in it, that nobody else changes. `known`: both, by the original's id."""
     if not _is_copied(value) or id(value) in known:
-        return known.get(id(value), value)
-    kind = type(value)
+        return known.get(id(value), (value, value))[1]
+    kind, made = type(value), value
     if kind is np.ndarray:
-        return known.setdefault(id(value), _owned_array(value))
+        made = _owned_array(value)
+    elif kind is types.FunctionType:
+        cells = tuple([types.CellType() for _ in value.__closure__ or ()])
+        made = types.FunctionType(value.__code__, value.__globals__, value.__name__, None, cells or None)
+    elif kind is not tuple:
+        made = kind()
+    known[id(value)] = value, made  # a list may hold itself
     if kind is tuple:
-        return known.setdefault(id(value), tuple([_owned(part, known) for part in value]))
-    if kind is list:
-        parts = known[id(value)] = []
-        parts += [_owned(part, known) for part in value]
-        return parts
-    if kind is dict:
-        items = known[id(value)] = {}
-        items |= {_owned(key, known): _owned(part, known) for key, part in value.copy().items()}
-        return items
-    cells = tuple([types.CellType() for _ in value.__closure__ or ()])
-    fn = known[id(value)] = types.FunctionType(value.__code__, value.__globals__, value.__name__, None, cells or None)
-    fn.__defaults__, fn.__kwdefaults__ = _owned(value.__defaults__, known), _owned(value.__kwdefaults__, known)
-    for cell, original in zip(cells, value.__closure__ or (), strict=True):
-        if (part := content(original)) is not ABSENT:
-            cell.cell_contents = _owned(part, known)
-    return fn
+        made = tuple([_owned(part, known) for part in value])
+        known[id(value)] = value, made
+    elif kind is list:
+        made += [_owned(part, known) for part in value]
+    elif kind is dict:
+        made |= {_owned(key, known): _owned(part, known) for key, part in value.copy().items()}
+    elif kind is types.FunctionType:
+        made.__defaults__, made.__kwdefaults__ = _owned(value.__defaults__, known), _owned(value.__kwdefaults__, known)
+        for cell, original in zip(made.__closure__ or (), value.__closure__ or (), strict=True):
+            if (part := content(original)) is not ABSENT:
+                cell.cell_contents = _owned(part, known)
+    return made
 
 
 def _owned_array(array: np.ndarray) -> np.ndarray:
     """A copy with memory of its own, which is a view if the array is one."""
-    copy = array.copy(order="K")
-    copy = copy if array.base is None else copy[...]
-    copy.flags.writeable = array.flags.writeable
-    return copy
+    made = array.copy(order="K")
+    made = made if array.base is None else made[...]
+    made.flags.writeable = array.flags.writeable
+    return made
 
 
 def reads_little(fn: types.FunctionType) -> bool:
@@ -200,61 +219,30 @@ def _memory(value: Any) -> Any:
     return value
 
 
-class _Copy:
-    """What a function, a container or an array was: its class, what describes it as a whole, and its parts."""
+class _Array:
+    """What an array was, and where it lay."""
 
-    __slots__ = ("about", "key", "kind", "memory", "parts")
+    __slots__ = ("about", "address", "memory")
 
-    def __init__(self, value: Any) -> None:
-        self.key, self.memory, self.kind, self.about = id(value), id(_memory(value)), type(value), _about(value)
-        self.parts: list[Any] = []
-
-    def is_of(self, value: Any) -> bool:
-        """Whether a value is the same as a whole. Its parts may differ."""
-        if not _is_copied(value) or type(value) is not self.kind:
-            return False
-        about = _about(value)
-        return all(map(operator.is_, about, self.about)) if self.kind is types.FunctionType else about == self.about
+    def __init__(self, array: np.ndarray) -> None:
+        self.about, self.address, self.memory = about_array(array), _address(array), id(_memory(array))
 
 
-def _about(value: Any) -> tuple[Any, ...]:
-    """What describes a function, a container or an array as a whole."""
-    kind = type(value)
-    if kind is types.FunctionType:
-        return value.__code__, value.__globals__
-    return (*about_array(value), _offset(value)) if kind is np.ndarray else ()
-
-
-def _offset(array: np.ndarray) -> int:
-    """Where a view begins in the memory of another array."""
-    memory = array if array.base is None else _memory(array)
-    if memory is array:
-        return 0
-    start: int = array.__array_interface__["data"][0]
-    return start - (memory.__array_interface__["data"][0] if isinstance(memory, np.ndarray) else 0)
-
-
-def _copied(value: Any, known: dict[int, _Copy], own: dict[int, Any]) -> Any:
-    """A copy of a function, a container or an array; any other value itself. `known`, `own`: copies and originals by the original's id."""
-    if not _is_copied(value):
-        return value
-    copy = known.get(id(value))
-    if copy is None:
-        copy, own[id(value)] = _Copy(value), value
-        known[id(value)] = copy
-        copy.parts = [_copied(part, known, own) for part in parts_of(value)]
-    return copy
+def _address(array: np.ndarray) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
 
 
 class _Pairs:
     """What is being compared, by identity: each value has one partner. A function may stand in its own closure, a list in itself."""
 
-    __slots__ = ("_but_numbers", "_elsewhere", "_met", "_partners", "_values")
+    __slots__ = ("_arrays", "_but_numbers", "_elsewhere", "_ids", "_met", "_partners", "_shifts", "_values")
 
-    def __init__(self, elsewhere: dict[int, Any], but_numbers: bool) -> None:
-        self._elsewhere, self._but_numbers = elsewhere, but_numbers
+    def __init__(self, ids: dict[int, int], arrays: dict[int, _Array], elsewhere: dict[int, Any], but_numbers: bool) -> None:
+        self._ids, self._arrays, self._elsewhere, self._but_numbers = ids, arrays, elsewhere, but_numbers
         self._partners: dict[int, int] = {}  # by the id of a value that of what it was before
         self._values: dict[int, int] = {}  # and back
+        self._shifts: dict[int, int] = {}  # by the id of a memory how far another one lies from it
         self._met: set[int] = set()
 
     def _are_one(self, value: int, before: int) -> bool:
@@ -268,16 +256,26 @@ class _Pairs:
 
         Numbers, strings, arrays and functions are compared by what they are, other objects by identity.
         """
-        if type(before) is not _Copy:
+        key = id(before)
+        if key not in self._ids:
             if self._but_numbers and type(value) is type(before) and isinstance(value, Number):
                 return True
-            return (value is before or same(value, before)) and self._are_one(id(value), id(before))
-        if not self._are_one(id(value), before.key):
+            return (value is before or same(value, before)) and self._are_one(id(value), key)
+        if not _is_copied(value) or type(value) is not type(before) or not self._are_one(id(value), self._ids[key]):
             return False
-        if id(before) in self._met:
+        if key in self._met:
             return True
-        self._met.add(id(before))
-        if not before.is_of(value) or (before.kind is np.ndarray and not self._are_one(id(_memory(value)), before.memory)):
+        self._met.add(key)
+        if key in self._arrays:
+            return self._are_arrays_alike(value, self._arrays[key])
+        if type(value) is types.FunctionType and (value.__code__ is not before.__code__ or value.__globals__ is not before.__globals__):
             return False
-        parts = parts_of(value)
-        return len(parts) == len(before.parts) and all(map(self.are_alike, parts, before.parts))
+        parts, parts_before = parts_of(value), parts_of(before)
+        return len(parts) == len(parts_before) and all(map(self.are_alike, parts, parts_before))
+
+    def _are_arrays_alike(self, value: np.ndarray, before: _Array) -> bool:
+        """Whether two arrays are the same, and lie at the same places of memories that are the same wherever they occur."""
+        if about_array(value) != before.about or not self._are_one(memory := id(_memory(value)), before.memory):
+            return False
+        shift = _address(value) - before.address
+        return self._shifts.setdefault(memory, shift) == shift and not (shift and memory == before.memory)
