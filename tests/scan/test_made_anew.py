@@ -328,3 +328,27 @@ def test_a_counter_outside_is_no_reason_to_trace_each_step_made_anew(traces):
 
     assert [path(2.0) for _ in range(6)] == [4.0] * 6
     assert READ.count == len(traces) <= 4  # what changes something is traced twice
+
+
+class Model:
+    def __init__(self):
+        self.weights, self.shifts = np.ones(2), [1.0]
+
+    def moved(self, x):
+        return x + self.weights.sum() + self.shifts[0]
+
+    def path(self, run, rate):
+        weights, shifts = self.weights, self.shifts
+        return run(lambda x: self.moved(x) * rate + weights.sum() + shifts[0])[0]
+
+
+@pytest.mark.parametrize("run", [immediate, loop])
+def test_what_its_object_holds_too_is_no_reason_to_trace_it_again(run, traces, monkeypatch):
+    monkeypatch.setattr(backends, "jit_is_off", lambda: True)
+    model = Model()
+    assert [model.path(run, 2.0) for _ in range(5)] == [9.0] * 5
+    assert len(traces) <= 6
+    model.weights[0] = 3.0
+    assert model.path(run, 2.0) == 15.0
+    model.shifts = [2.0]
+    assert model.path(run, 2.0) == 18.0

@@ -46,15 +46,12 @@ class Guards:
         self.array_names = {id(array): name for array, name in reach.arrays}
         self.arrays = [(array, about_array(array)) for array, _ in reach.arrays if not array.dtype.hasobject]
         self._functions = [(weakref.ref(function), *_parts(function)) for function in reach.functions]
-        named = [
-            pair for function in reach.functions for pair in zip(function.__closure__ or (), function.__code__.co_freevars, strict=True)
-        ]
-        cells = [cell for cell, _ in named]
-        self._cells = [(cell, _kept(content(cell), own)) for cell in cells if content(cell) is not ABSENT]
-        self._cell_names = [name for cell, name in named if content(cell) is not ABSENT]
+        closures = [zip(function.__closure__ or (), function.__code__.co_freevars, strict=True) for function in reach.functions]
+        cells = [(cell, _kept(content(cell), own), name) for cell, name in chain(*closures)]
+        self._cells = [one for one in cells if one[1] is not ABSENT]
         self._names: list[tuple[Mapping[str, Any], str, Any]] = []
         self._absent: list[tuple[KeysView[str], frozenset[str]]] = []
-        self._reads: list[Read] = [(content, cell, ABSENT) for cell in cells if content(cell) is ABSENT]
+        self._reads: list[Read] = [(content, cell, ABSENT) for cell, value, _ in cells if value is ABSENT]
         for space in reach.spaces:
             self._add(space, own)
         questions = [(ask, source) for ask, source in _questions(reach) if ask is not space_of or source is not own]
@@ -67,7 +64,7 @@ class Guards:
 
     def _named(self) -> Iterator[tuple[str, Any, Any]]:
         """The name of each variable and attribute that was read, the value that it had, and the one that it has now."""
-        for name, (cell, value) in zip(self._cell_names, self._cells, strict=True):
+        for cell, value, name in self._cells:
             yield name, value, content(cell)
         for space, name, value in self._names:
             yield name, value, space.get(name, ABSENT)
@@ -115,7 +112,7 @@ class Guards:
                     and (fn.__dict__ or None) is attributes
                 ):
                     return False
-            for cell, value in self._cells:
+            for cell, value, _ in self._cells:
                 if (now := cell.cell_contents) is not value and not same(now, value):
                     return False
             for space, name, value in self._names:

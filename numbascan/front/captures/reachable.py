@@ -25,7 +25,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import cycle
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -180,16 +180,14 @@ class Reachable:
             self._add(*(part for part in parts_of(value) if id(part) not in own))
 
     def _look_at_code(self, fn: types.FunctionType) -> None:
-        space = self._space_of_globals(fn.__globals__)
-        for code in _codes(fn.__code__):
-            global_names, attributes, modules, stored = _names_in(code)
-            space.names |= global_names
-            self.stored |= stored
-            self.attributes |= attributes
-            self._is_open |= not _OPENING_NAMES.isdisjoint(attributes)
-            self._are_globals_open |= not _GLOBAL_OPENING_NAMES.isdisjoint(attributes)
-            self._builtins.names |= (global_names - fn.__globals__.keys()) & vars(builtins).keys()
-            self._modules.names.update(_imported(modules, fn.__globals__))
+        space, names = self._space_of_globals(fn.__globals__), names_of(fn.__code__)
+        space.names |= names.variables
+        self.stored |= names.stored
+        self.attributes |= names.attributes
+        self._is_open |= not _OPENING_NAMES.isdisjoint(names.attributes)
+        self._are_globals_open |= not _GLOBAL_OPENING_NAMES.isdisjoint(names.attributes)
+        self._builtins.names |= (names.variables - fn.__globals__.keys()) & vars(builtins).keys()
+        self._modules.names.update(_imported(names.modules, fn.__globals__))
 
     def _space_of_globals(self, names: dict[str, Any]) -> Namespace:
         if (known := self._globals.get(id(names))) is None:
@@ -259,33 +257,36 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from _codes(const)
 
 
-@functools.lru_cache(maxsize=4096)
-def _names_in(code: types.CodeType) -> tuple[frozenset[str], frozenset[str], tuple[tuple[str, int], ...], frozenset[str]]:
-    """The globals, the attributes, and the modules to import (with the number of dots) that a code object names, and what it stores."""
-    instructions = [instruction for instruction in dis.get_instructions(code) if instruction.opname != "EXTENDED_ARG"]
-    global_names, attributes, modules, stored = set(), set(), [], set()
-    for k, instruction in enumerate(instructions):
-        if instruction.opname == "IMPORT_NAME":  # before it: the number of dots, and what is imported from the module
-            modules.append((instruction.argval, instructions[k - 2].argval))
-        elif instruction.opname.startswith(("STORE_", "DELETE_")):
-            if instruction.opname.endswith(("_SUBSCR", "_SLICE")):
-                stored.add("[]")
-            elif not instruction.opname.endswith("_FAST"):
-                stored.add(str(instruction.argval))
-        elif "GLOBAL" in instruction.opname or instruction.opname.endswith("_NAME"):
-            global_names.add(instruction.argval)
-        elif instruction.opcode in dis.hasname:
-            attributes.add(instruction.argval)
-        elif instruction.opname == "MATCH_CLASS":  # reads attributes that the class, or a constant, names
-            attributes.add("__dict__")
-    return frozenset(global_names), frozenset(attributes), tuple(modules), frozenset(stored)
+class Names(NamedTuple):
+    """What a code object names, with the functions written inside it. modules: to import, each with the number of dots."""
+
+    variables: set[str]  # globals
+    attributes: set[str]
+    modules: set[tuple[str, int]]
+    stored: set[str]  # variables and attributes that get other values; "[]" where elements do
 
 
 @functools.lru_cache(maxsize=4096)
-def names_of(code: types.CodeType) -> tuple[frozenset[str], frozenset[str]]:
-    """The globals and the attributes that a code object, and the functions written inside it, name."""
-    names = [_names_in(one) for one in _codes(code)]
-    return frozenset().union(*(one[0] for one in names)), frozenset().union(*(one[1] for one in names))
+def names_of(code: types.CodeType) -> Names:
+    """What a code object names. Nobody changes it."""
+    names = Names(set(), set(), set(), set())
+    for one in _codes(code):
+        instructions = [instruction for instruction in dis.get_instructions(one) if instruction.opname != "EXTENDED_ARG"]
+        for k, instruction in enumerate(instructions):
+            if instruction.opname == "IMPORT_NAME":  # before it: the number of dots, and what is imported from the module
+                names.modules.add((instruction.argval, instructions[k - 2].argval))
+            elif instruction.opname.startswith(("STORE_", "DELETE_")):
+                if instruction.opname.endswith(("_SUBSCR", "_SLICE")):
+                    names.stored.add("[]")
+                elif not instruction.opname.endswith("_FAST"):
+                    names.stored.add(str(instruction.argval))
+            elif "GLOBAL" in instruction.opname or instruction.opname.endswith("_NAME"):
+                names.variables.add(instruction.argval)
+            elif instruction.opcode in dis.hasname:
+                names.attributes.add(instruction.argval)
+            elif instruction.opname == "MATCH_CLASS":  # reads attributes that the class, or a constant, names
+                names.attributes.add("__dict__")
+    return names
 
 
 def _imported(modules: Iterable[tuple[str, int]], names: dict[str, Any]) -> Iterator[str]:

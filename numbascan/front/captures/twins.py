@@ -14,8 +14,9 @@ import copy
 import operator
 import types
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from numbers import Number
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -35,26 +36,25 @@ _ADDRESSES = frozenset({"id", "hash"})
 class Twin(Guards):
     """A function that is traced, and a frozen copy of it: with containers, arrays and functions that nobody else changes.
 
-    is_frozen: the copy itself is the function that is traced.
+    is_frozen: the copy itself is the function that is traced. live: objects that are not copied, by id.
     """
 
-    def __init__(self, fn: types.FunctionType, is_frozen: bool = False) -> None:
-        known: dict[int, tuple[Any, Any]] = {}
+    def __init__(self, fn: types.FunctionType, is_frozen: bool = False, live: Mapping[int, Any] = MappingProxyType({})) -> None:
+        known = {key: (value, value) for key, value in live.items()}
         self.copy = _owned(fn, known)
         self.fn: types.FunctionType = self.copy if is_frozen else fn
-        self._own = {id(made): made for _, made in known.values()}
-        traced = self._own if is_frozen else {id(made): value for value, made in known.values()}
-        self._ids = {key: id(value) for key, value in traced.items()}
-        self._arrays = {key: _Array(value) for key, value in traced.items() if type(value) is np.ndarray}
+        pairs = [(value, made) for value, made in known.values() if made is not value]
+        self._own = {id(made): made for _, made in pairs}
+        self._was = {id(made): _Was(made if is_frozen else value, made) for value, made in pairs}
         self._look()
 
     def _look(self) -> None:
         super().__init__(self.copy)
         around = Reachable(self.copy, own=self._own)
         memories = {id(memory): memory for memory in (_memory(array) for array, _ in around.arrays)}
-        self._elsewhere = around.seen | memories  # held: a new object in the place of one that is gone would look like it
+        self.elsewhere = around.seen | memories  # held: a new object in the place of one that is gone would look like it
         functions = [*around.functions, *(value for value in self._own.values() if isinstance(value, types.FunctionType))]
-        self._is_like_none = not self._own or any(map(_asks_for_addresses, functions))
+        self._is_like_none = id(self.copy) not in self._own or any(map(_asks_for_addresses, functions))
 
     def again(self) -> Twin:
         """The same with what else is read as it is now."""
@@ -67,16 +67,16 @@ class Twin(Guards):
 
         That what both read besides their closures is unchanged, `hold` says.
         """
-        if self._is_like_none or type(fn) is not types.FunctionType or fn.__code__ is not self.fn.__code__:
+        before = self.copy
+        if self._is_like_none or not _is_copied(fn) or fn.__code__ is not before.__code__ or fn.__globals__ is not before.__globals__:
             return False
-        if fn.__globals__ is self.fn.__globals__ and not fn.__dict__ and all(map(operator.is_, parts_of(fn), parts_of(self.copy))):
+        if all(map(operator.is_, parts_of(fn), self._was[id(before)].parts)):
             return True
-        return _Pairs(self._ids, self._arrays, self._elsewhere, but_numbers).are_alike(fn, self.copy)
+        return _Pairs(self._was, self.elsewhere, but_numbers).are_alike(fn, before)
 
 
 def _asks_for_addresses(fn: types.FunctionType) -> bool:
-    named = names_of(fn.__code__)[0]
-    return fn.__name__ != "__hash__" and not _ADDRESSES.isdisjoint(named) and not _ADDRESSES.isdisjoint(named - fn.__globals__.keys())
+    return fn.__name__ != "__hash__" and not _ADDRESSES.isdisjoint(names_of(fn.__code__).variables - fn.__globals__.keys())
 
 
 class _Known:
@@ -144,7 +144,9 @@ def one_of_all(fn: Callable[..., Any]) -> Callable[..., Any]:
         return old.fn
     if old is not None or (reads_little(fn) and _FROZEN.is_met(fn)):
         twin = Twin(fn, is_frozen=True) if old is None else old.again()
-        if twin.is_like(fn):  # not where it holds what can be read in another way
+        if not twin.is_like(fn):  # it holds what can be read in another way
+            twin = Twin(fn, is_frozen=True, live=twin.elsewhere)
+        if twin.is_like(fn):
             _FROZEN.add(twin, old)
             return twin.fn
     _MET.add(fn)
@@ -219,13 +221,15 @@ def _memory(value: Any) -> Any:
     return value
 
 
-class _Array:
-    """What an array was, and where it lay."""
+class _Was:
+    """What an object of a closure was: its identity, its parts, as copies, and of an array what it held and where it lay."""
 
-    __slots__ = ("about", "address", "memory")
+    __slots__ = ("about", "address", "id", "memory", "parts")
 
-    def __init__(self, array: np.ndarray) -> None:
-        self.about, self.address, self.memory = about_array(array), _address(array), id(_memory(array))
+    def __init__(self, value: Any, made: Any) -> None:
+        self.id, self.parts = id(value), parts_of(made)
+        if type(value) is np.ndarray:
+            self.about, self.address, self.memory = about_array(value), _address(value), id(_memory(value))
 
 
 def _address(array: np.ndarray) -> int:
@@ -236,10 +240,10 @@ def _address(array: np.ndarray) -> int:
 class _Pairs:
     """What is being compared, by identity: each value has one partner. A function may stand in its own closure, a list in itself."""
 
-    __slots__ = ("_arrays", "_but_numbers", "_elsewhere", "_ids", "_met", "_partners", "_shifts", "_values")
+    __slots__ = ("_but_numbers", "_elsewhere", "_met", "_partners", "_shifts", "_values", "_was")
 
-    def __init__(self, ids: dict[int, int], arrays: dict[int, _Array], elsewhere: dict[int, Any], but_numbers: bool) -> None:
-        self._ids, self._arrays, self._elsewhere, self._but_numbers = ids, arrays, elsewhere, but_numbers
+    def __init__(self, was: dict[int, _Was], elsewhere: dict[int, Any], but_numbers: bool) -> None:
+        self._was, self._elsewhere, self._but_numbers = was, elsewhere, but_numbers
         self._partners: dict[int, int] = {}  # by the id of a value that of what it was before
         self._values: dict[int, int] = {}  # and back
         self._shifts: dict[int, int] = {}  # by the id of a memory how far another one lies from it
@@ -256,24 +260,24 @@ class _Pairs:
 
         Numbers, strings, arrays and functions are compared by what they are, other objects by identity.
         """
-        key = id(before)
-        if key not in self._ids:
+        was = self._was.get(id(before))
+        if was is None:
             if self._but_numbers and type(value) is type(before) and isinstance(value, Number):
                 return True
-            return (value is before or same(value, before)) and self._are_one(id(value), key)
-        if not _is_copied(value) or type(value) is not type(before) or not self._are_one(id(value), self._ids[key]):
+            return (value is before or same(value, before)) and self._are_one(id(value), id(before))
+        if not _is_copied(value) or type(value) is not type(before) or not self._are_one(id(value), was.id):
             return False
-        if key in self._met:
+        if was.id in self._met:
             return True
-        self._met.add(key)
-        if key in self._arrays:
-            return self._are_arrays_alike(value, self._arrays[key])
+        self._met.add(was.id)
+        if type(value) is np.ndarray:
+            return self._are_arrays_alike(value, was)
         if type(value) is types.FunctionType and (value.__code__ is not before.__code__ or value.__globals__ is not before.__globals__):
             return False
-        parts, parts_before = parts_of(value), parts_of(before)
-        return len(parts) == len(parts_before) and all(map(self.are_alike, parts, parts_before))
+        parts = parts_of(value)
+        return len(parts) == len(was.parts) and all(map(self.are_alike, parts, was.parts))
 
-    def _are_arrays_alike(self, value: np.ndarray, before: _Array) -> bool:
+    def _are_arrays_alike(self, value: np.ndarray, before: _Was) -> bool:
         """Whether two arrays are the same, and lie at the same places of memories that are the same wherever they occur."""
         if about_array(value) != before.about or not self._are_one(memory := id(_memory(value)), before.memory):
             return False

@@ -227,14 +227,14 @@ class Witness:
             if id(cell) not in self._known and content(cell) is not runtime:
                 self._known[id(cell)] = cell
                 self._record(cell, _CELL, name)
-        names, attributes = names_of(code)
-        for name in names:
+        names = names_of(code)
+        for name in names.variables:
             if name in space or not hasattr(builtins, name):
                 self._spot(space, name)
                 if type(space.get(name)) is types.ModuleType:
-                    self._look_at_module(space[name], attributes)
+                    self._look_at_module(space[name], names.attributes)
 
-    def _look_at_module(self, module: types.ModuleType, names: frozenset[str]) -> None:
+    def _look_at_module(self, module: types.ModuleType, names: set[str]) -> None:
         if is_library_name(module.__name__) or is_installed(getattr(module, "__file__", None)):
             return
         for name in names & vars(module).keys():
