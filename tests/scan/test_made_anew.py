@@ -266,6 +266,20 @@ def test_a_closure_that_is_held_elsewhere_is_seen(make, hold, run, monkeypatch):
 
 
 @pytest.mark.parametrize("run", [immediate, loop])
+def test_arrays_of_one_buffer_are_seen(run, monkeypatch):
+    monkeypatch.setattr(backends, "jit_is_off", lambda: True)
+
+    def step_of(a, b):
+        return lambda x: x + 2.0 * np.shares_memory(a, b)
+
+    buffer, array = bytearray(16), np.ones(4)
+    for _ in range(2):
+        for view in (lambda: np.frombuffer(buffer, np.uint8), lambda: np.lib.stride_tricks.sliding_window_view(array, 2)):
+            for pair in [(view(), view()), (view(), view().copy()), (view(), view()[1:]), (view(), view().copy()[1:])]:
+                assert run(step_of(*pair))[0] == step_of(*pair)(0.0)
+
+
+@pytest.mark.parametrize("run", [immediate, loop])
 def test_a_function_that_is_a_key_elsewhere_is_seen(run, monkeypatch):
     monkeypatch.setattr(backends, "jit_is_off", lambda: True)
     keys = [lambda x: x, *[lambda x: x for _ in range(3)]]

@@ -468,6 +468,19 @@ def a_property():
 
 
 @case
+def the_setter_of_a_property():
+    rates = [2.0]
+    cls = fresh(scaled=property(lambda self: self.value, lambda self, value: setattr(self, "value", value * rates[0])))
+
+    def f(x):
+        made = cls()
+        made.scaled = x
+        return made.scaled
+
+    return f, lambda: rates.__setitem__(0, 3.0)
+
+
+@case
 def a_cached_property():
     class Cached:
         rate = 2.0

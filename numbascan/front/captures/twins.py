@@ -29,6 +29,8 @@ MOST_CODES, MOST_TWINS = 64, 4
 LARGEST = 1 << 20  # bytes of an array that is held for a call that may come
 
 _COPIED = (list, tuple, dict, types.FunctionType, np.ndarray)
+_VIEWS: tuple[Any, ...] = (np.ndarray, type(np.lib.stride_tricks.as_strided(np.ones(1)).base))
+"""Classes with a `base`, to which the memory belongs."""
 _ADDRESSES = frozenset({"id", "hash"})
 """Builtins that give another number for each object."""
 
@@ -216,8 +218,8 @@ def _is_copied(value: Any) -> bool:
 
 def _memory(value: Any) -> Any:
     """The object in whose memory an array lies. Any other value itself."""
-    while isinstance(value, np.ndarray) and value.base is not None:
-        value = value.base
+    while (base := value.base if isinstance(value, _VIEWS) else value.obj if isinstance(value, memoryview) else None) is not None:
+        value = base
     return value
 
 
