@@ -1,11 +1,13 @@
 """Twins: functions that are made anew at each call of the code around them, and read the same. What was traced of one holds for the other.
 
-Of code met as several functions, the last few are held, with a copy of what their closures hold; none that reads large arrays. Others are
-compared with the copy, since another thread may change what a held function reads at any moment.
+Of code met as several functions, the last few are held, with a frozen copy; none that reads large arrays. Others are compared with the
+copy, since another thread may change what a held function reads at any moment.
 
 Two functions are alike if their values are equal, and the same objects stand at the same places: code may ask `a is b`, or change a list
-that has two names. So only what the closures alone hold may be another object: what a function can read in another way, too, as a global
-or an attribute, must be that very object.
+that has two names. Only what the closures alone hold may be another object: what a function can read in another way, too, as a global or
+an attribute, must be that very object. Functions that ask for addresses (`id`, `hash`) are like no other.
+
+Not handled: `repr` of an object, which shows its address.
 """
 
 from __future__ import annotations
