@@ -356,7 +356,7 @@ def _own(nest: Any) -> Any:
 
 def _compiled(build: Callable[..., Any], functions: tuple[Callable[..., Any], ...], settings: dict[str, Any]) -> Jitted:
     """The code for these functions, kept from earlier calls. The cache keeps functions alive, so only a few that may hold large arrays."""
-    known = tuple([one_of_all(function) for function in functions])
+    known = one_of_all(functions)
     key = build, known, tuple(settings.items())
     if not all(isinstance(function, _KNOWN_BY_IDENTITY) for function in known):
         return _jitted(*key)  # not cached: other objects may be equal and do different things

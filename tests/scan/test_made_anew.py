@@ -366,3 +366,18 @@ def test_what_its_object_holds_too_is_no_reason_to_trace_it_again(run, traces, m
     assert model.path(run, 2.0) == 15.0
     model.shifts = [2.0]
     assert model.path(run, 2.0) == 18.0
+
+
+def test_functions_of_one_loop_share_their_lists(monkeypatch):
+    monkeypatch.setattr(backends, "jit_is_off", lambda: True)
+
+    def steps():
+        last = [3.0]
+
+        def body(s):
+            last[0] = 5.0
+            return s + 1.0
+
+        return lax.while_loop(lambda s: s < last[0], body, 0.0)
+
+    assert [steps() for _ in range(4)] == [5.0] * 4

@@ -16,6 +16,7 @@ import copy
 import operator
 import types
 import weakref
+from collections import Counter
 from collections.abc import Callable, Mapping
 from numbers import Number
 from types import MappingProxyType
@@ -30,6 +31,7 @@ from .reachable import Reachable, names_of
 MOST_CODES, MOST_TWINS = 64, 4
 LARGEST = 1 << 20  # bytes of an array that is held for a call that may come
 
+Functions = tuple[Any, ...]
 _COPIED = (list, tuple, dict, types.FunctionType, np.ndarray)
 _VIEWS: tuple[Any, ...] = (np.ndarray, type(np.lib.stride_tricks.as_strided(np.ones(1)).base))
 """Classes with a `base`, to which the memory belongs."""
@@ -38,27 +40,36 @@ _ADDRESSES = frozenset({"id", "hash"})
 
 
 class Twin(Guards):
-    """A function that is traced, and a frozen copy of it: with containers, arrays and functions that nobody else changes.
+    """Functions that are traced, and a frozen copy of them: with containers, arrays and functions that nobody else changes.
 
-    is_frozen: the copy itself is the function that is traced. live: objects that are not copied, by id.
+    is_frozen: the copies themselves are the functions that are traced. live: objects that are not copied, by id.
     """
 
-    def __init__(self, fn: types.FunctionType, is_frozen: bool = False, live: Mapping[int, Any] = MappingProxyType({})) -> None:
+    def __init__(self, functions: Functions, is_frozen: bool = False, live: Mapping[int, Any] = MappingProxyType({})) -> None:
         known = {key: (value, value) for key, value in live.items()}
-        self.copy = _owned(fn, known)
-        self.fn: types.FunctionType = self.copy if is_frozen else fn
+        self.copy: Functions = _owned(functions, known)
+        self.functions = self.copy if is_frozen else functions
         pairs = [(value, made) for value, made in known.values() if made is not value]
         self._own = {id(made): made for _, made in pairs}
         self._was = {id(made): _Was(made if is_frozen else value, made) for value, made in pairs}
+        memories = Counter(was.memory for was in self._was.values())
+        for was in self._was.values():
+            was.is_apart = was.is_apart and memories[was.memory] == 1
         self._look()
 
     def _look(self) -> None:
-        super().__init__(self.copy)
-        around = Reachable(self.copy, own=self._own)
+        first = next(one for one in self.copy if isinstance(one, types.FunctionType))
+        super().__init__(first, self.copy)
+        around = Reachable(first, own=self._own)
         memories = {id(memory): memory for memory in (_memory(array) for array, _ in around.arrays)}
         self.elsewhere = around.seen | memories  # held: a new object in the place of one that is gone would look like it
+        own = [was is not None and was.id not in self.elsewhere for was in map(self._was.get, map(id, self.copy))]
+        self._heads = [
+            (fn.__code__, fn.__globals__, self._was[id(fn)].parts) if is_own else (None, None, [])
+            for fn, is_own in zip(self.copy, own, strict=True)
+        ]
         functions = [*around.functions, *(value for value in self._own.values() if isinstance(value, types.FunctionType))]
-        self._is_like_none = id(self.copy) not in self._own or any(map(_asks_for_addresses, functions))
+        self._is_like_none = any(map(_asks_for_addresses, functions))
 
     def again(self) -> Twin:
         """The same with what else is read as it is now."""
@@ -66,17 +77,24 @@ class Twin(Guards):
         now._look()
         return now
 
-    def is_like(self, fn: Callable[..., Any], but_numbers: bool = False) -> bool:
-        """Whether a function does what this one did when it was copied; with `but_numbers`, numbers may differ.
+    def is_like(self, functions: Functions, but_numbers: bool = False) -> bool:
+        """Whether functions do what these did when they were copied; with `but_numbers`, numbers may differ.
 
         That what both read besides their closures is unchanged, `hold` says.
         """
-        before = self.copy
-        if self._is_like_none or not _is_copied(fn) or fn.__code__ is not before.__code__ or fn.__globals__ is not before.__globals__:
+        if self._is_like_none:
             return False
-        if all(map(operator.is_, parts_of(fn), self._was[id(before)].parts)):
-            return True
-        return _Pairs(self._was, self.elsewhere, but_numbers).are_alike(fn, before)
+        for fn, (code, space, parts) in zip(functions, self._heads, strict=True):
+            if not (
+                code is not None
+                and fn.__code__ is code
+                and fn.__globals__ is space
+                and not fn.__dict__
+                and id(fn) not in self.elsewhere
+                and all(map(operator.is_, parts_of(fn), parts))
+            ):
+                return _Pairs(self._was, self.elsewhere, but_numbers).are_alike(functions, self.copy)
+        return True
 
 
 def _asks_for_addresses(fn: types.FunctionType) -> bool:
@@ -87,41 +105,54 @@ class _Known:
     """The latest twins of each code, the latest last."""
 
     def __init__(self) -> None:
-        self._twins: dict[types.CodeType, tuple[Twin, ...]] = {}
+        self._twins: dict[Any, tuple[Twin, ...]] = {}
 
-    def is_met(self, fn: types.FunctionType) -> bool:
-        """Whether another function of its code was met before: one that is the only one is not worth a twin."""
-        if fn.__code__ in self._twins:
+    def is_met(self, functions: Functions) -> bool:
+        """Whether others of their code were met before: those that are the only ones are not worth a twin."""
+        key = _codes_of(functions)
+        if key in self._twins:
             return True
         if len(self._twins) >= MOST_CODES:
             self._twins.clear()
-        self._twins[fn.__code__] = ()
+        self._twins[key] = ()
         return False
 
-    def like(self, fn: types.FunctionType, but_numbers: bool = False) -> Twin | None:
-        """The latest twin that is like a function; None if there is none."""
-        for twin in reversed(self._twins.get(fn.__code__, ())):
-            if twin.is_like(fn, but_numbers):
+    def like(self, functions: Functions, but_numbers: bool = False) -> Twin | None:
+        """The latest twin that is like these functions; None if there is none."""
+        for twin in reversed(self._twins.get(_codes_of(functions), ())):
+            if twin.is_like(functions, but_numbers):
                 return twin
         return None
 
-    def add(self, twin: Twin, old: Twin | None = None) -> None:
+    def add(self, twin: Twin, old: Twin | None) -> None:
         """Holds a twin, in the place of an old one."""
-        known = tuple([one for one in self._twins.get(twin.fn.__code__, ()) if one is not old])
-        self._twins[twin.fn.__code__] = (*known[1 - MOST_TWINS :], twin)
+        key = _codes_of(twin.functions)
+        known = tuple([one for one in self._twins.get(key, ()) if one is not old])
+        self._twins[key] = (*known[1 - MOST_TWINS :], twin)
+
+
+def _codes_of(functions: Functions) -> Any:
+    if len(functions) == 1:
+        return functions[0].__code__
+    return tuple([fn.__code__ if type(fn) is types.FunctionType else type(fn) for fn in functions])
 
 
 _KNOWN, _FROZEN = _Known(), _Known()  # the second: copies of functions that nobody else reaches
-_MET: weakref.WeakSet[types.FunctionType] = weakref.WeakSet()
-twin_of = _KNOWN.like
+_MET: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def twin_of(fn: types.FunctionType, but_numbers: bool = False) -> Twin | None:
+    """The latest twin with a function's code that read the same; with `but_numbers`, numbers may differ. None if there is none."""
+    return _KNOWN.like((fn,), but_numbers)
 
 
 def new_twin(fn: Callable[..., Any]) -> Twin | None:
     """A function as it is now, to be held for the next one of the same code.
 
-    None for the first function of its code, and for one that reads large arrays.
+    None for the first function of its code, and for one that has attributes, or reads large arrays.
     """
-    return Twin(fn) if isinstance(fn, types.FunctionType) and reads_little(fn) and _KNOWN.is_met(fn) else None
+    is_one = isinstance(fn, types.FunctionType) and _is_copied(fn) and reads_little(fn) and _KNOWN.is_met((fn,))
+    return Twin((fn,)) if is_one else None
 
 
 def read_by(fn: Callable[..., Any], twin: Twin) -> object:
@@ -130,31 +161,32 @@ def read_by(fn: Callable[..., Any], twin: Twin) -> object:
     What the function has changed itself is taken as it is now.
     """
     now = twin if twin.hold() or twin.changed_elsewhere() else twin.again()
-    if not now.is_like(fn) or not now.hold():
+    if not now.is_like((fn,)) or not now.hold():
         return None
     _KNOWN.add(now, twin)
     return now.copy
 
 
-def one_of_all(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """The one function that stands for all of the same code that read the same. Whoever keeps its trace holds it.
+def one_of_all(functions: Functions) -> Functions:
+    """The functions that stand for all of the same code that read the same. Whoever keeps their trace holds them.
 
-    Of code that was met before it is a frozen copy, so that its trace is valid for every function like it.
+    Of code that was met before they are frozen copies, so that the trace is valid for all functions like these. What functions share, a
+    list that one of them changes, they share as copies.
     """
-    if not isinstance(fn, types.FunctionType) or fn in _MET:
-        return fn
-    old = _FROZEN.like(fn)
+    if all(not isinstance(fn, types.FunctionType) or fn in _MET for fn in functions):
+        return functions
+    old = _FROZEN.like(functions)
     if old is not None and old.hold():
-        return old.fn
-    if old is not None or (reads_little(fn) and _FROZEN.is_met(fn)):
-        twin = Twin(fn, is_frozen=True) if old is None else old.again()
-        if not twin.is_like(fn):  # it holds what can be read in another way
-            twin = Twin(fn, is_frozen=True, live=twin.elsewhere)
-        if twin.is_like(fn):
+        return old.functions
+    if old is not None or (all(map(reads_little, functions)) and _FROZEN.is_met(functions)):
+        twin = Twin(functions, is_frozen=True) if old is None else old.again()
+        if not twin.is_like(functions):  # they hold what can be read in another way
+            twin = Twin(functions, is_frozen=True, live=twin.elsewhere)
+        if twin.is_like(functions):
             _FROZEN.add(twin, old)
-            return twin.fn
-    _MET.add(fn)
-    return fn
+            return twin.functions
+    _MET.update(fn for fn in functions if isinstance(fn, types.FunctionType))
+    return functions
 
 
 def _owned(value: Any, known: dict[int, tuple[Any, Any]]) -> Any:
@@ -193,7 +225,7 @@ def _owned_array(array: np.ndarray) -> np.ndarray:
     return made
 
 
-def reads_little(fn: types.FunctionType) -> bool:
+def reads_little(fn: Callable[..., Any]) -> bool:
     """Whether holding `fn` keeps no large array alive."""
     seen: set[int] = set()
     todo: list[Any] = [fn]
@@ -228,12 +260,13 @@ def _memory(value: Any) -> Any:
 class _Was:
     """What an object of a closure was: its identity, its parts, as copies, and of an array what it held and where it lay."""
 
-    __slots__ = ("about", "address", "id", "memory", "parts")
+    __slots__ = ("about", "address", "id", "is_apart", "memory", "parts")
 
     def __init__(self, value: Any, made: Any) -> None:
-        self.id, self.parts = id(value), parts_of(made)
+        self.id, self.memory, self.parts = id(value), id(_memory(value)), parts_of(made)
+        self.is_apart = self.id == self.memory  # no other array lies there
         if type(value) is np.ndarray:
-            self.about, self.address, self.memory = about_array(value), _address(value), id(_memory(value))
+            self.about, self.address = about_array(value), _address(value)
 
 
 def _address(array: np.ndarray) -> int:
@@ -264,6 +297,8 @@ class _Pairs:
 
         Numbers, strings, arrays and functions are compared by what they are, other objects by identity.
         """
+        if before is None:
+            return value is None
         was = self._was.get(id(before))
         if was is None:
             if self._but_numbers and type(value) is type(before) and isinstance(value, Number):
@@ -276,7 +311,7 @@ class _Pairs:
         self._met.add(was.id)
         if type(value) is np.ndarray:
             return self._are_arrays_alike(value, was)
-        if type(value) is types.FunctionType and (value.__code__ is not before.__code__ or value.__globals__ is not before.__globals__):
+        if type(value) is types.FunctionType and not (value.__code__ is before.__code__ and value.__globals__ is before.__globals__):
             return False
         parts = parts_of(value)
         return len(parts) == len(was.parts) and all(map(self.are_alike, parts, was.parts))
@@ -285,5 +320,7 @@ class _Pairs:
         """Whether two arrays are the same, and lie at the same places of memories that are the same wherever they occur."""
         if about_array(value) != before.about or not self._are_one(memory := id(_memory(value)), before.memory):
             return False
+        if before.is_apart:
+            return True
         shift = _address(value) - before.address
         return self._shifts.setdefault(memory, shift) == shift and not (shift and memory == before.memory)
