@@ -356,11 +356,12 @@ def _own(nest: Any) -> Any:
 
 def _compiled(build: Callable[..., Any], functions: tuple[Callable[..., Any], ...], settings: dict[str, Any]) -> Jitted:
     """The code for these functions, kept from earlier calls. The cache keeps functions alive, so only a few that may hold large arrays."""
-    functions = tuple([one_of_all(function) for function in functions])
-    key = build, functions, tuple(settings.items())
-    if not all(isinstance(function, _KNOWN_BY_IDENTITY) for function in functions):
+    known = one_of_all(functions)
+    key = build, known, tuple(settings.items())
+    if not all(isinstance(function, _KNOWN_BY_IDENTITY) for function in known):
         return _jitted(*key)  # not cached: other objects may be equal and do different things
-    return (_with_small if all(_is_small(function) for function in functions) else _with_large)(*key)
+    is_small = all(one is not function or _is_small(one) for one, function in zip(known, functions, strict=True))  # so are frozen ones
+    return (_with_small if is_small else _with_large)(*key)
 
 
 def _is_small(function: Any) -> bool:

@@ -106,7 +106,7 @@ def test_functions_that_exec_made_are_watched():
 def test_the_package_of_the_function_is_watched_where_it_is_installed(tmp_path, monkeypatch):
     (tmp_path / "installed_model.py").write_text("import numpy as np\nTABLE = np.arange(3.0)\ndef f(x):\n    return x * TABLE[1]\n")
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr("numbascan.front.captures.reachable._FOREIGN", (str(tmp_path),))
+    monkeypatch.setattr("numbascan.front.captures.namespaces._INSTALLED", (str(tmp_path),))
     import installed_model
 
     guards = Guards(installed_model.f)

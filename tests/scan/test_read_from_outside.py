@@ -468,6 +468,19 @@ def a_property():
 
 
 @case
+def the_setter_of_a_property():
+    rates = [2.0]
+    cls = fresh(scaled=property(lambda self: self.value, lambda self, value: setattr(self, "value", value * rates[0])))
+
+    def f(x):
+        made = cls()
+        made.scaled = x
+        return made.scaled
+
+    return f, lambda: rates.__setitem__(0, 3.0)
+
+
+@case
 def a_cached_property():
     class Cached:
         rate = 2.0
@@ -755,6 +768,12 @@ def a_weak_reference():
 def the_content_of_an_array():
     table = np.ones(3)
     return lambda x: x * table.sum(), lambda: table.__setitem__(0, 5.0)
+
+
+@case
+def whether_an_array_may_be_written():
+    table = np.ones(3)
+    return lambda x: x + table.flags.writeable, setting(table.flags, writeable=False)
 
 
 @case
@@ -1137,6 +1156,7 @@ CHANGES = (
         (2.0, np.float64(2)),
         (0j, -0j),
         (1.0, NAN),
+        (NAN, -NAN),
         (np.int64(0), np.False_),
     ),
     *(("a", "b"), (b"a", "a"), (None, 0), ((1, 2), (1, 2.0)), (slice(1), slice(2)), (range(2), range(3)), (fractions.Fraction(1), 1)),

@@ -11,6 +11,7 @@ import functools
 import operator
 import pickle
 import random
+import struct
 import types
 import weakref
 from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping
@@ -20,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from .namespaces import ABSENT, Namespace, content, items, slots, space_of
-from .reachable import COMPARED, Reachable
+from .namespaces import ABSENT, COMPARED, Namespace, content, items, slots, space_of
+from .reachable import Reachable
 
 WATCHED = 1 << 24  # bytes of an array that are kept and compared; of a larger one a digest
 _ROW = 4096  # words of a row in a digest
@@ -29,6 +30,7 @@ FRACTIONS = frozenset({float, complex, np.float32, np.float64, np.complex64, np.
 
 Read = tuple[Callable[[Any], Any], Any, Any]  # the function that reads, what it reads from, and what it gave while tracing
 _mro = operator.attrgetter("__mro__")
+_bits = struct.Struct("dd").pack
 
 
 class Guards:
@@ -42,17 +44,14 @@ class Guards:
         own = fn.__self__ if isinstance(fn, types.MethodType) else fn
         self.generators, self._stored = reach.generators, reach.stored
         self.array_names = {id(array): name for array, name in reach.arrays}
-        self.arrays = [(array, _bytes(array)) for array, _ in reach.arrays if not array.dtype.hasobject]
+        self.arrays = [(array, about_array(array)) for array, _ in reach.arrays if not array.dtype.hasobject]
         self._functions = [(weakref.ref(function), *_parts(function)) for function in reach.functions]
-        named = [
-            pair for function in reach.functions for pair in zip(function.__closure__ or (), function.__code__.co_freevars, strict=True)
-        ]
-        cells = [cell for cell, _ in named]
-        self._cells = [(cell, _kept(content(cell), own)) for cell in cells if content(cell) is not ABSENT]
-        self._cell_names = [name for cell, name in named if content(cell) is not ABSENT]
+        closures = [zip(function.__closure__ or (), function.__code__.co_freevars, strict=True) for function in reach.functions]
+        cells = [(cell, _kept(content(cell), own), name) for cell, name in chain(*closures)]
+        self._cells = [one for one in cells if one[1] is not ABSENT]
         self._names: list[tuple[Mapping[str, Any], str, Any]] = []
         self._absent: list[tuple[KeysView[str], frozenset[str]]] = []
-        self._reads: list[Read] = [(content, cell, ABSENT) for cell in cells if content(cell) is ABSENT]
+        self._reads: list[Read] = [(content, cell, ABSENT) for cell, value, _ in cells if value is ABSENT]
         for space in reach.spaces:
             self._add(space, own)
         questions = [(ask, source) for ask, source in _questions(reach) if ask is not space_of or source is not own]
@@ -65,7 +64,7 @@ class Guards:
 
     def _named(self) -> Iterator[tuple[str, Any, Any]]:
         """The name of each variable and attribute that was read, the value that it had, and the one that it has now."""
-        for name, (cell, value) in zip(self._cell_names, self._cells, strict=True):
+        for cell, value, name in self._cells:
             yield name, value, content(cell)
         for space, name, value in self._names:
             yield name, value, space.get(name, ABSENT)
@@ -113,7 +112,7 @@ class Guards:
                     and (fn.__dict__ or None) is attributes
                 ):
                     return False
-            for cell, value in self._cells:
+            for cell, value, _ in self._cells:
                 if (now := cell.cell_contents) is not value and not same(now, value):
                     return False
             for space, name, value in self._names:
@@ -125,13 +124,13 @@ class Guards:
             for ask, source, value in self._reads:
                 if (now := ask(source)) is not value and not same(now, value):
                     return False
-            return not self.arrays or all(_bytes(array) == before for array, before in self.arrays)
+            return not self.arrays or all(about_array(array) == before for array, before in self.arrays)
         except (AttributeError, RuntimeError, TypeError, ValueError):  # what was there is gone, or changes at this very moment
             return False
 
     def written_arrays(self) -> list[str]:
         """The names of arrays that hold other numbers than when the function was traced."""
-        return [self.array_names[id(array)] for array, before in self.arrays if _bytes(array) != before]
+        return [self.array_names[id(array)] for array, before in self.arrays if about_array(array) != before]
 
     def bytes_watched(self) -> int:
         """Bytes of the arrays that the function reads from outside."""
@@ -193,7 +192,7 @@ def _target(reference: weakref.ref[Any]) -> Any:
 
 
 def _shared(container: Any) -> tuple[Any, ...]:
-    return _bytes(container.value)
+    return about_array(container.value)
 
 
 def _as_array(value: Any) -> tuple[Any, ...]:
@@ -201,16 +200,16 @@ def _as_array(value: Any) -> tuple[Any, ...]:
         array = np.asarray(value)
     except Exception:  # objects of packages may raise anything; what is no array NumPy has not read
         return ()
-    return _objects(array) if array.dtype.hasobject else _bytes(array)
+    return _objects(array) if array.dtype.hasobject else about_array(array)
 
 
 def _objects(array: np.ndarray) -> tuple[Any, ...]:
     return array.dtype, array.shape, *array.ravel().tolist()
 
 
-def _bytes(array: np.ndarray) -> tuple[Any, ...]:
-    """An array's dtype, shape and content."""
-    return array.dtype, array.shape, array.tobytes() if array.nbytes <= WATCHED else _digest(array)
+def about_array(array: np.ndarray) -> tuple[Any, ...]:
+    """An array's dtype, shape, layout and content."""
+    return array.dtype, array.shape, array.strides, array.flags.num, array.tobytes() if array.nbytes <= WATCHED else _digest(array)
 
 
 def _digest(array: np.ndarray) -> bytes:
@@ -268,7 +267,7 @@ def same(now: Any, before: Any) -> bool:
     if kind is float and now == before and now:
         return True
     if kind is float or kind is complex:
-        return repr(now) == repr(before)  # 0.0 is not -0.0, and NaN is NaN
+        return _bits(now.real, now.imag) == _bits(before.real, before.imag)  # 0.0 is not -0.0, and NaN is NaN of the same sign
     if isinstance(before, np.generic):
         return bool(now.tobytes() == before.tobytes())
     return kind in COMPARED and bool(now == before)

@@ -1,14 +1,24 @@
-"""Where Python keeps values: namespaces, slots, closures, containers. Read as they are: no code of the user runs for it."""
+"""Where Python keeps values: namespaces, slots, closures, containers. Read as they are: no code of the user runs for it.
+
+What is plain data, what holds other objects for good, and what was installed, is said here, for all that look at what code reads.
+"""
 
 from __future__ import annotations
 
 import functools
+import sysconfig
 import types
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
+COMPARED = frozenset({bool, int, str, bytes, range})
+"""Classes, besides numbers with fractions, whose objects hold nothing and are the same if they are equal."""
+PLAIN = COMPARED | {float, complex, slice, *map(type, (None, ..., NotImplemented, np.sum)), types.CodeType, np.ufunc}
+"""Classes whose objects never change, and lead to nothing that does."""
 CONTAINERS: tuple[type, ...] = (
     list,
     tuple,
@@ -32,7 +42,7 @@ PARTS: dict[type, tuple[str, ...]] = {
     functools.singledispatchmethod: ("dispatcher",),
     functools.cached_property: ("func",),
     functools._lru_cache_wrapper: ("__wrapped__",),
-    property: ("fget",),
+    property: ("fget", "fset", "fdel"),
     staticmethod: ("__func__",),
     classmethod: ("__func__",),
     types.MethodType: ("__func__", "__self__"),
@@ -41,6 +51,7 @@ PARTS: dict[type, tuple[str, ...]] = {
 }
 """By class, the attributes in which its objects hold other functions and values for good."""
 ABSENT = object()
+_INSTALLED = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
 _CODE = (types.FunctionType, *PARTS)
 _HIDDEN = frozenset(
     ("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__builtins__", "__loader__", "__spec__", "__cached__")
@@ -92,6 +103,11 @@ class Namespace:
                 yield space.get(name), name
 
 
+def is_installed(file: Any) -> bool:
+    """Whether a file, if there is one, is Python's or that of an installed package."""
+    return str(file or "").startswith(_INSTALLED)
+
+
 def content(cell: types.CellType) -> Any:
     """What a closure holds; ABSENT for a variable that is not bound yet."""
     try:
@@ -115,6 +131,15 @@ def items(container: Any) -> tuple[Any, ...]:
         return tuple(container)
     base: Any = next(cls for cls in CONTAINERS if isinstance(container, cls))
     return tuple(base.__iter__(container))
+
+
+def parts_of(value: Any) -> list[Any]:
+    """What a function of a closure reads, or what a list, tuple or dict holds; nothing of an array."""
+    kind = type(value)
+    if kind is types.FunctionType:
+        cells = value.__closure__
+        return [value.__defaults__, value.__kwdefaults__, *map(content, cells)] if cells else [value.__defaults__, value.__kwdefaults__]
+    return [*value, *value.values()] if kind is dict else [*value] if kind in (list, tuple) else []
 
 
 def space_of(value: Any) -> Any:

@@ -18,20 +18,19 @@ import importlib.util
 import operator
 import random
 import sys
-import sysconfig
 import types
 import typing
 import weakref
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import cycle
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..shared import SharedVariable
-from .namespaces import CONTAINERS, MAPPINGS, PARTS, Namespace, content, items, slots_of, space_of
+from .namespaces import CONTAINERS, MAPPINGS, PARTS, PLAIN, Namespace, content, is_installed, items, parts_of, slots_of, space_of
 
 _LIBRARIES = ("numpy", "scipy", "numba", "numbascan", "builtins", "math", "cmath", "operator", "functools", "itertools")
 _QUIET = {
@@ -39,7 +38,6 @@ _QUIET = {
     *("types", "typing"),
 }
 """Packages whose functions read no attribute of the objects that they are given. pytest's stand in every `assert` of a test."""
-_FOREIGN = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
 
 _BY_NAME = (getattr, hasattr, vars, dir, operator.attrgetter, operator.methodcaller)
 _BY_GLOBAL_NAME = (globals, eval, exec)
@@ -52,9 +50,6 @@ _GLOBAL_OPENING_NAMES = frozenset({"__globals__", *(function.__name__ for functi
 
 _BUFFERS = (bytearray, array.array, memoryview, ctypes.Array, ctypes.Structure, ctypes.Union, ctypes._SimpleCData)
 _GENERATORS = (np.random.Generator, np.random.RandomState, random.Random)
-COMPARED = frozenset({bool, int, str, bytes, range})
-"""Classes, besides numbers with fractions, whose objects hold nothing and are the same if they are equal."""
-_PLAIN = COMPARED | {float, complex, slice, type(None), type(...), type(NotImplemented), types.CodeType, np.ufunc, type(np.sum)}
 
 LIBRARY_PARTS = ("__wrapped__", "fwd", "bwd", "options", "_defaults", "py_func")
 """Attributes in which objects made by ns.jit, ns.scan, Numba and their like keep what is the user's."""
@@ -65,9 +60,12 @@ _BARE = _SIMPLE | {object, bool, int, float, complex, str, bytes, abc.ABC, typin
 
 
 class Reachable:
-    """What a function can read, also through what it is given. Lists of what is to be watched, by kind."""
+    """What a function can read, also through what it is given. Lists of what is to be watched, by kind.
 
-    def __init__(self, fn: Callable[..., Any], given: Iterable[Any] = ()) -> None:
+    own: functions, containers and arrays of its closure, by id. If given, only what can be read in other ways is looked for.
+    """
+
+    def __init__(self, fn: Callable[..., Any], given: Iterable[Any] = (), own: Mapping[int, Any] | None = None) -> None:
         self.functions: list[types.FunctionType] = []
         self.objects: list[Any] = []
         self.containers: list[Any] = []
@@ -85,14 +83,20 @@ class Reachable:
         self._builtins = Namespace(vars(builtins), set(), is_closed=True)
         self._modules = Namespace(sys.modules, set(), is_closed=True)
         self.spaces = [self._builtins, self._modules]
-        self._seen: dict[int, Any] = {}
+        self.seen: dict[int, Any] = {}
         self._package = _package_of(fn)
-        self._todo: list[tuple[Any, str]] = [(fn, ""), *((value, "") for value in given)]
-        while self._todo:
-            self._look(*self._todo.pop())
+        self._todo: list[tuple[Any, str]] = []
+        if own is None:
+            self._add(fn, *given)
+        else:
+            self._look_around(own)
+        while True:
+            while self._todo:
+                self._look(*self._todo.pop())
+            self._open()
+            self._todo += [value for space in self.spaces for value in space.fresh()]
             if not self._todo:
-                self._open()
-                self._todo += [value for space in self.spaces for value in space.fresh()]
+                break
 
     @property
     def builtins(self) -> set[str]:
@@ -110,9 +114,9 @@ class Reachable:
 
     def _look(self, value: Any, name: str) -> None:
         kind = type(value)  # the real one: proxies say that they are what they stand for
-        if kind in _PLAIN or (issubclass(kind, (np.generic, np.dtype)) and not issubclass(kind, np.void)) or id(value) in self._seen:
+        if kind in PLAIN or (issubclass(kind, (np.generic, np.dtype)) and not issubclass(kind, np.void)) or id(value) in self.seen:
             return
-        self._seen[id(value)] = value
+        self.seen[id(value)] = value
         self._is_open |= id(value) in _OPENERS
         self._are_globals_open |= id(value) in _GLOBAL_OPENERS
         if kind in weakref.ProxyTypes:
@@ -145,7 +149,7 @@ class Reachable:
             self.containers.append(value)
             children = items(value)
             labels = children[: len(children) // 2] if issubclass(kind, MAPPINGS) else range(len(children))
-            self._todo += [(child, f"{name}_{label}") for label, child in zip(cycle(labels), children) if type(child) not in _PLAIN]
+            self._todo += [(child, f"{name}_{label}") for label, child in zip(cycle(labels), children) if type(child) not in PLAIN]
         elif issubclass(kind, _BUFFERS):
             self.buffers.append(value)
         elif issubclass(kind, np.void):
@@ -166,16 +170,24 @@ class Reachable:
         self._add(fn.__defaults__, fn.__kwdefaults__, vars(fn) or None)
         for name, value in zip(fn.__code__.co_freevars, map(content, fn.__closure__ or ()), strict=True):
             self._add(value, name=name)
-        space = self._space_of_globals(fn.__globals__)
-        for code in _codes(fn.__code__):
-            global_names, attributes, modules, stored = _names_in(code)
-            space.names |= global_names
-            self.stored |= stored
-            self.attributes |= attributes
-            self._is_open |= not _OPENING_NAMES.isdisjoint(attributes)
-            self._are_globals_open |= not _GLOBAL_OPENING_NAMES.isdisjoint(attributes)
-            self._builtins.names |= (global_names - fn.__globals__.keys()) & vars(builtins).keys()
-            self._modules.names.update(_imported(modules, fn.__globals__))
+        self._look_at_code(fn)
+
+    def _look_around(self, own: Mapping[int, Any]) -> None:
+        """What objects of a closure name, and what they hold besides each other."""
+        for value in own.values():
+            if isinstance(value, types.FunctionType):
+                (self._look_at_code if self._is_ours(value) else self._look_at_foreign)(value)
+            self._add(*(part for part in parts_of(value) if id(part) not in own))
+
+    def _look_at_code(self, fn: types.FunctionType) -> None:
+        space, names = self._space_of_globals(fn.__globals__), names_of(fn.__code__)
+        space.names |= names.variables
+        self.stored |= names.stored
+        self.attributes |= names.attributes
+        self._is_open |= not _OPENING_NAMES.isdisjoint(names.attributes)
+        self._are_globals_open |= not _GLOBAL_OPENING_NAMES.isdisjoint(names.attributes)
+        self._builtins.names |= (names.variables - fn.__globals__.keys()) & vars(builtins).keys()
+        self._modules.names.update(_imported(names.modules, fn.__globals__))
 
     def _space_of_globals(self, names: dict[str, Any]) -> Namespace:
         if (known := self._globals.get(id(names))) is None:
@@ -245,38 +257,36 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from _codes(const)
 
 
-@functools.lru_cache(maxsize=4096)
-def _names_in(code: types.CodeType) -> tuple[frozenset[str], frozenset[str], tuple[tuple[str, int], ...], frozenset[str]]:
-    """The globals, the attributes, and the modules to import (with the number of dots) that a code object names, and what it stores."""
-    instructions = [instruction for instruction in dis.get_instructions(code) if instruction.opname != "EXTENDED_ARG"]
-    global_names, attributes, modules, stored = set(), set(), [], set()
-    for k, instruction in enumerate(instructions):
-        if instruction.opname == "IMPORT_NAME":  # before it: the number of dots, and what is imported from the module
-            modules.append((instruction.argval, instructions[k - 2].argval))
-        elif instruction.opname.startswith(("STORE_", "DELETE_")):
-            if instruction.opname.endswith(("_SUBSCR", "_SLICE")):
-                stored.add("[]")
-            elif not instruction.opname.endswith("_FAST"):
-                stored.add(str(instruction.argval))
-        elif "GLOBAL" in instruction.opname or instruction.opname.endswith("_NAME"):
-            global_names.add(instruction.argval)
-        elif instruction.opcode in dis.hasname:
-            attributes.add(instruction.argval)
-        elif instruction.opname == "MATCH_CLASS":  # reads attributes that the class, or a constant, names
-            attributes.add("__dict__")
-    return frozenset(global_names), frozenset(attributes), tuple(modules), frozenset(stored)
+class Names(NamedTuple):
+    """What a code object names, with the functions written inside it. modules: to import, each with the number of dots."""
 
-
-def global_names(code: types.CodeType) -> frozenset[str]:
-    """The globals that a code object, and the functions written inside it, name."""
-    return frozenset().union(*(_names_in(one)[0] for one in _codes(code)))
+    variables: set[str]  # globals
+    attributes: set[str]
+    modules: set[tuple[str, int]]
+    stored: set[str]  # variables and attributes that get other values; "[]" where elements do
 
 
 @functools.lru_cache(maxsize=4096)
-def names_of(code: types.CodeType) -> tuple[frozenset[str], frozenset[str]]:
-    """The globals and the attributes that a code object, and the functions written inside it, name."""
-    names = [_names_in(one) for one in _codes(code)]
-    return frozenset().union(*(one[0] for one in names)), frozenset().union(*(one[1] for one in names))
+def names_of(code: types.CodeType) -> Names:
+    """What a code object names. Nobody changes it."""
+    names = Names(set(), set(), set(), set())
+    for one in _codes(code):
+        instructions = [instruction for instruction in dis.get_instructions(one) if instruction.opname != "EXTENDED_ARG"]
+        for k, instruction in enumerate(instructions):
+            if instruction.opname == "IMPORT_NAME":  # before it: the number of dots, and what is imported from the module
+                names.modules.add((instruction.argval, instructions[k - 2].argval))
+            elif instruction.opname.startswith(("STORE_", "DELETE_")):
+                if instruction.opname.endswith(("_SUBSCR", "_SLICE")):
+                    names.stored.add("[]")
+                elif not instruction.opname.endswith("_FAST"):
+                    names.stored.add(str(instruction.argval))
+            elif "GLOBAL" in instruction.opname or instruction.opname.endswith("_NAME"):
+                names.variables.add(instruction.argval)
+            elif instruction.opcode in dis.hasname:
+                names.attributes.add(instruction.argval)
+            elif instruction.opname == "MATCH_CLASS":  # reads attributes that the class, or a constant, names
+                names.attributes.add("__dict__")
+    return names
 
 
 def _imported(modules: Iterable[tuple[str, int]], names: dict[str, Any]) -> Iterator[str]:
@@ -317,4 +327,4 @@ def _is_ours(value: Any, package: str) -> bool:
         return True
     home = value if isinstance(value, types.ModuleType) else sys.modules.get(module)  # a module need not be known to Python
     file = code.co_filename if code is not None else getattr(home, "__dict__", {}).get("__file__")
-    return not (file or "").startswith(_FOREIGN)
+    return not is_installed(file)

@@ -13,7 +13,6 @@ import gc
 import itertools
 import operator
 import sys
-import sysconfig
 import types
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Sequence
@@ -23,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from ..captures.namespaces import ABSENT, CONTAINERS, content, items, slots, slots_of, space_of
+from ..captures.namespaces import ABSENT, CONTAINERS, PARTS, PLAIN, content, is_installed, items, slots, slots_of, space_of
 from ..captures.reachable import LIBRARY_PARTS, names_of
 from ..converted.source import is_library_name, runtime
 from ..variable import Variable
@@ -33,25 +32,13 @@ from .made import InPlaceOfAList
 MOST_OBJECTS = 4000  # looked at
 MOST_ITEMS = 50_000  # of a container; the items of a longer one are not looked at
 MOST_BYTES = 1 << 24  # of arrays' contents kept
-_FOREIGN = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
 
-_ATOMS = frozenset(
-    {int, float, complex, bool, str, bytes, range, slice, Variable, np.ufunc, types.CodeType, types.ModuleType, types.GetSetDescriptorType}
-    | {types.WrapperDescriptorType, types.MethodDescriptorType, types.MemberDescriptorType, types.ClassMethodDescriptorType}
-    | set(map(type, (None, ..., NotImplemented, np.sum, np.dtype("f8"), runtime)))
-)
-"""Classes whose objects never change, or only in ways that are noted."""
-_PARTS: dict[type, Callable[[Any], Iterable[Any]]] = {
-    types.MethodType: lambda value: (value.__func__, value.__self__),
-    types.BuiltinMethodType: lambda value: () if isinstance(value.__self__, types.ModuleType) else (value.__self__,),
-    types.MethodWrapperType: lambda value: (value.__self__,),
-    functools.partial: lambda value: (value.func, value.args, value.keywords),
-    functools.partialmethod: lambda value: (value.func, value.args, value.keywords),
-    functools.cached_property: lambda value: (value.func,),
-    property: lambda value: (value.fget, value.fset, value.fdel),
-    staticmethod: lambda value: (value.__func__,),
-    classmethod: lambda value: (value.__func__,),
+_ATOMS = PLAIN | {
+    *(Variable, types.ModuleType, types.GetSetDescriptorType, types.WrapperDescriptorType, types.MethodDescriptorType),
+    *(types.MemberDescriptorType, types.ClassMethodDescriptorType, type(np.dtype("f8")), type(runtime)),
 }
+"""Classes whose objects never change, or only in ways that are noted."""
+_WRAPPERS = PARTS.keys() - {functools._lru_cache_wrapper, functools.singledispatchmethod}  # whose own tables change
 _ITERATORS = frozenset(
     {zip, map, filter, enumerate, reversed, *map(type, (iter([]), iter(()), iter({}), iter({}.values()), iter({}.items()), iter(set())))}
     | set(map(type, (iter(""), iter(range(0)), iter(range(2**70)), iter(b""), reversed([]), reversed({}))))
@@ -196,8 +183,8 @@ class Witness:
             self._look_at_function(value, name)
         elif role == "class":
             self._look_at_class(value)
-        elif kind in _PARTS:
-            self._add(_PARTS[kind](value), name)
+        elif kind in _WRAPPERS:
+            self._add((getattr(value, part) for part in PARTS[kind]), name)
         elif role == "opaque":
             self._add(gc.get_referents(value), name)
         else:
@@ -225,7 +212,7 @@ class Witness:
             self._todo.append((type(value), name))
 
     def _look_at_function(self, f: types.FunctionType, name: str) -> None:
-        if is_library_name(str(f.__globals__.get("__name__"))) or f.__code__.co_filename.startswith(_FOREIGN):
+        if is_library_name(str(f.__globals__.get("__name__"))) or is_installed(f.__code__.co_filename):
             self._add((one for one in map(content, f.__closure__ or ()) if callable(one)), name)  # the user's, that it calls
             return
         self._add((f.__defaults__, f.__kwdefaults__), name)
@@ -240,15 +227,15 @@ class Witness:
             if id(cell) not in self._known and content(cell) is not runtime:
                 self._known[id(cell)] = cell
                 self._record(cell, _CELL, name)
-        names, attributes = names_of(code)
-        for name in names:
+        names = names_of(code)
+        for name in names.variables:
             if name in space or not hasattr(builtins, name):
                 self._spot(space, name)
                 if type(space.get(name)) is types.ModuleType:
-                    self._look_at_module(space[name], attributes)
+                    self._look_at_module(space[name], names.attributes)
 
-    def _look_at_module(self, module: types.ModuleType, names: frozenset[str]) -> None:
-        if is_library_name(module.__name__) or (getattr(module, "__file__", None) or "").startswith(_FOREIGN):
+    def _look_at_module(self, module: types.ModuleType, names: set[str]) -> None:
+        if is_library_name(module.__name__) or is_installed(getattr(module, "__file__", None)):
             return
         for name in names & vars(module).keys():
             self._spot(vars(module), name)
@@ -269,7 +256,7 @@ class Witness:
 @lru_cache(maxsize=1024)
 def _is_foreign(cls: type) -> bool:
     module = sys.modules.get(cls.__module__)
-    return (getattr(module, "__file__", None) or "").startswith(_FOREIGN)
+    return is_installed(getattr(module, "__file__", None))
 
 
 # kinds of objects -----------------------------------------------------------------------------------------------------
@@ -421,7 +408,7 @@ def _role(cls: Any) -> str:
     """ "atom": its objects do not change; "class"; "seen": one can see what they hold; "opaque": one cannot."""
     if issubclass(cls, type):
         return "class"
-    if cls is types.FunctionType or cls in _PARTS:
+    if cls is types.FunctionType or cls in _WRAPPERS:
         return "seen"
     root = str(cls.__module__).partition(".")[0]
     if root in ("numbascan", "numba") or issubclass(cls, (np.generic, np.dtype, types.ModuleType)):

@@ -18,7 +18,7 @@ from ...modes import Mode
 from ...progress import Show, shown
 from ...types import TensorType, show_shape
 from ..captures.numbers import Numbers
-from ..captures.twins import Twin
+from ..captures.twins import Twin, read_by
 from ..export import Exportable
 from ..runner import Runner, as_captured, assembled
 from ..shared import SeededContainer, shared_of
@@ -239,8 +239,8 @@ class CompiledScans(Specialisations[CompiledScan]):
             built = CompiledScan(fn, arguments, types, has_n_steps, options, None if before is None else before.numbers)
             if before is not None and not built.take_over(before):
                 self.note_fixed(before.guards, options.name)
-            if twin is not None and twin.is_like(fn):
-                built.read = twin.copy
+            if twin is not None and not (built.symbolic or built.has_states):
+                built.read = read_by(fn, twin)
             return built, types
 
         small = tuple(arguments.types())

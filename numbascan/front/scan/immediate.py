@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...progress import Show
-from ..captures.twins import Twin, new_twin, remember, twin_of
+from ..captures.twins import Twin, new_twin, twin_of
 from .arguments import Arguments, Options
 from .compiled import CompiledScan, CompiledScans, QuickTable, quick_call
 from .updates import OrderedUpdates
@@ -54,7 +54,7 @@ _scans: weakref.WeakKeyDictionary[types.FunctionType, ImmediateScans] = weakref.
 def run_known(fn: types.FunctionType, given: Given, keywords: Keywords) -> tuple[Any] | None:
     """The results of a call that is like an earlier one, in a tuple of one; None if the call must take the long way."""
     twin = twin_of(fn)
-    scans = _scans.get(fn if twin is None else twin.fn)
+    scans = _scans.get(fn if twin is None else twin.functions[0])
     table = None if scans is None else scans.table((fn.__name__, *keywords))
     quick = None if table is None else quick_call(*given)
     if table is None or quick is None:
@@ -99,19 +99,15 @@ def run_now(
 def _found(fn: types.FunctionType, arguments: Arguments, has_n_steps: bool, options: Options) -> tuple[ImmediateScans, CompiledScan]:
     """The compiled kind of a twin or of the step itself, and the table that holds it."""
     twin = twin_of(fn)
-    scans = None if twin is None else _scans.get(twin.fn)
+    scans = None if twin is None or not twin.hold() else _scans.get(twin.functions[0])
     if twin is not None and scans is not None:
         compiled = scans.find(fn, arguments, has_n_steps, options, twin)
         if _is_for(compiled, twin):
             return scans, compiled
     is_new = fn not in _scans
     like = twin_of(fn, but_numbers=True) if is_new else None
-    scans = _scans.setdefault(fn, ImmediateScans(None if like is None else _scans.get(like.fn))) if is_new else _scans[fn]
-    twin = new_twin(fn) if is_new else None
-    compiled = scans.find(fn, arguments, has_n_steps, options, twin)
-    if twin is not None and compiled.read is twin.copy and not (compiled.symbolic or compiled.has_states):
-        remember(twin)
-    return scans, compiled
+    scans = _scans.setdefault(fn, ImmediateScans(None if like is None else _scans.get(like.functions[0]))) if is_new else _scans[fn]
+    return scans, scans.find(fn, arguments, has_n_steps, options, new_twin(fn) if is_new else None)
 
 
 def _handed_out(compiled: CompiledScan, outputs: Any) -> tuple[Any]:
