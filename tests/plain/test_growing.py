@@ -813,6 +813,20 @@ def other_numbers(y: Any) -> Any:
     return t, table[0][0], table[1][2], zs
 
 
+def another_thing_stands_there(y: Any) -> Any:
+    a, b, c, run, found, out = [], [], [], Run(y), {"x": []}, 0.0
+    for i in range(30):
+        a, b, c = [y * i, y], [y, i], [y]
+        out = out + sum(a) + b[0] + c[0]
+        a = None
+        b = sum(b)
+        del c
+        found = {"s": y + i}
+        out = out + found["s"] + b
+        run = None
+    return out, 1.0 if a is run else 2.0
+
+
 OWN_LISTS = [
     one_array, an_array_that_is_written_later, written_behind_the_loop, in_two_lists, views, lists_written, a_row_written_behind, two_names,
     held_elsewhere, by_function, stacked, any_element, known_choice, a_queue, ints_and_floats, changed_by_a_list, bound_anew, swapped,
@@ -821,6 +835,7 @@ OWN_LISTS = [
     the_last_array_written_behind, an_array_of_the_pass_before, the_last_arrays_in_a_list, chosen_arrays,
     a_method_of_the_list, a_second_name, a_class_of_lists, copied, copied_in_a_pass, a_grown_row_twice,
     asked_which_object, matched, longer_while_run_over, other_numbers,
+    another_thing_stands_there,
 ]  # fmt: skip
 
 
@@ -863,3 +878,20 @@ def the_best_array(y: Any) -> Any:
 def test_what_only_the_run_decides_is_refused(f: Callable[..., Any], what: str) -> None:
     with pytest.raises((TypeError, ValueError), match=what):
         ns.jit(f)(Y)
+
+
+def checked(y: Any, flag: bool) -> Any:
+    ys = [y]
+    for _ in range(10_000):
+        ys.append(ys[-1] * 0.9)
+    if flag:
+        raise ValueError("no such flag")
+    return np.array(ys)
+
+
+def test_an_error_of_the_program_is_told_and_forbids_nothing() -> None:
+    run = ns.jit(checked, static_argnums=1, mode="python")
+    with pytest.raises(ValueError, match="no such flag"):
+        run(1.0, True)
+    assert run(1.0, False).shape == (10_001,)
+    assert ns.jit(checked, static_argnums=1, mode="python")(2.0, False).shape == (10_001,)

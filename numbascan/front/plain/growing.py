@@ -414,6 +414,14 @@ class Spot(NamedTuple):
             return holder
         return vars(holder)[self.key] if self.is_attribute else holder[self.key]
 
+    def found(self, cells: Cells) -> Any:
+        """What stands there; None where nothing does."""
+        holder = cells.values()[self.variable]
+        if self.key is None:
+            return holder
+        space = getattr(holder, "__dict__", None) if self.is_attribute else holder
+        return space.get(self.key) if type(space) is dict else None
+
     def write(self, cells: Cells, value: Any) -> None:
         """Puts another list there."""
         if self.key is None:
@@ -437,9 +445,10 @@ def lists_of(body: Part) -> dict[Spot, int]:
 
 
 def longer(body: Part, lists: Mapping[Spot, int]) -> list[Spot]:
-    """Those of the lists that are longer now."""
+    """Those of the lists that are longer now. Where another thing stands, there is none."""
     cells = Cells((body,), [spot.variable for spot in lists])
-    return [spot for spot, n in lists.items() if _length(spot.read(cells)) > n]
+    now = {spot: spot.found(cells) for spot in lists}
+    return [spot for spot, n in lists.items() if type(now[spot]) in _LISTS and _length(now[spot]) > n]
 
 
 def _lists_in(space: dict[Any, Any]) -> dict[Any, int]:

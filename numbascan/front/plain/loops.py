@@ -172,7 +172,7 @@ class _Loop:
                     n_known += 1
                     continue
                 return
-            lists = HOOKS["lists"](self.body)
+            lists = HOOKS["lists"](self.body) if CAPTURE.grows else {}
             before, taken_back, mark = self.cells.values(), (keep_free(), keep_draws()), n_asked()
             with frame(f"a loop{line_of(self.body)}", is_trial=True, parts=[self.body]) as noted:
                 try:
@@ -206,7 +206,7 @@ class _Loop:
 
         A pass that computes something traced is unrolled, and what is left becomes a scan, or is unrolled if it is short.
         """
-        mark, lists = n_asked(), HOOKS["lists"](self.body)
+        mark, lists = n_asked(), HOOKS["lists"](self.body) if CAPTURE.grows else {}
         self.body(rows.at(k))
         over = self.is_over()
         if over is True:
