@@ -336,12 +336,15 @@ def _run_converted(
     CAPTURE.makes_arrays = CAPTURE.makes_arrays or code in _WRITERS
     CAPTURE.grows = CAPTURE.grows and code not in _WITHOUT_GROWTH
     taken_back = [keep((fn, arguments, keywords)) for keep in KEPT]
+    refused: Exception | None = None  # why it runs again with Python's own lists
     try:
         while True:
             CAPTURE.has_grown = False
             try:
                 with at_home(home):
                     value = HOOKS["returned"](form(*arguments, **keywords))
+                    if refused is not None:
+                        _WITHOUT_GROWTH.add(code)
                     if not CAPTURE.has_grown:
                         return value
                     leaves, structure = flattened(value)
@@ -353,8 +356,9 @@ def _run_converted(
                     CAPTURE.makes_arrays = True
                     _WRITERS.add(code)
                 elif CAPTURE.grows and CAPTURE.has_grown:
-                    CAPTURE.grows = False
-                    _WITHOUT_GROWTH.add(code)
+                    CAPTURE.grows, refused = False, error
+                elif refused is not None and not HOOKS["is_refusal"](refused):
+                    raise refused from None  # an error of the program's own, which has nothing to do with its lists
                 else:
                     raise
             for take_back in taken_back:

@@ -169,6 +169,19 @@ def two_names(x: Any, n: int) -> Any:
     return states[1], other[1], sum(same)
 
 
+def written_while_run_over(x: Any, n: int) -> Any:
+    xs, ints, t = [x * k for k in np.arange(n * 1.0) * x], [0] * n, 0.0
+    for v in xs:
+        t = t + v
+        xs[-1] = xs[-1] + 1
+    for v in ints:
+        ints[-1] = 2.5
+        t = t + v
+    for k, v in enumerate(xs):
+        xs[k] = v + 1
+    return t, xs[0], xs[-1], ints[0] * 1.0
+
+
 def grid(x: Any, n: int) -> Any:
     cells = [[0.0] * n for _ in range(n)]
     for i in range(n):
@@ -222,7 +235,7 @@ def coins(x: Any, n: int) -> Any:
 
 
 @pytest.mark.parametrize("n", [5, 20])
-@pytest.mark.parametrize("f", [path, of_floats, in_a_branch, two_names, grid, loops, within_a_loop, sieve, coins])
+@pytest.mark.parametrize("f", [path, of_floats, in_a_branch, two_names, written_while_run_over, grid, loops, within_a_loop, sieve, coins])
 def test_lists_of_any_length(f: Callable[..., Any], n: int) -> None:
     assert_as_python(f, 0.5, n)
 

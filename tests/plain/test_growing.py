@@ -230,9 +230,33 @@ def its_class(y: Any) -> Any:
     return xs, [1.0 if one else 2.0 for one in asked]
 
 
+def written_while_run_over(y: Any) -> Any:
+    xs, zs, ws, t = [y], [], [], 0.0
+    for i in range(40):
+        xs.append(y * i)
+        zs.append(y - i)
+        ws.append(y + i)
+    for v in xs:
+        t = t + v
+        xs[-1] = 7.0
+        xs[5] = xs[5] + v
+    for k, v in enumerate(zs):
+        zs[k] = np.sqrt(v * v + 1)
+    for v in reversed(ws):
+        ws[0] = v
+        t = t + v
+    both = zip(ws, range(60))  # noqa: B905
+    ws[3] = 100.0
+    for a, b in both:
+        t = t + a * b
+    for k, v in enumerate(xs):
+        xs[k] = v * 2
+    return t, xs, np.array(zs), ws
+
+
 AS_SCANS = [
     last, by_number, whole_numbers, several, pairs, new_arrays, copies, written_before_the_end, elements_written, lengths, twice, tables,
-    in_dict, in_object, read_afterwards, named_rows, last_arrays, its_class,
+    in_dict, in_object, read_afterwards, named_rows, last_arrays, its_class, written_while_run_over,
 ]  # fmt: skip
 
 
@@ -754,13 +778,76 @@ def matched(y: Any) -> Any:
             return -1.0
 
 
+def longer_while_run_over(y: Any) -> Any:
+    xs, zs, n = [], [], 0
+    for i in range(40):
+        xs.append(y * i)
+        zs.append(y)
+    for v in xs:
+        n = n + 1
+        if n == 40:
+            xs.append(v)
+    both, doubled, each = zip(range(100), zs), (v * 2 for v in zs), iter(zs)  # noqa: B905
+    next(each)
+    zs.append(5.0)
+    return n, len([a for a, b in both]), sum(doubled), sum(each)
+
+
+def other_numbers(y: Any) -> Any:
+    xs, table, zs = [], [], [0]
+    for i in range(20):
+        row = []
+        for j in range(20):
+            row.append(i * j)
+        table.append(row)
+        xs.append(i)
+        zs.append(y * i)
+    t = 0.0
+    for v in xs:
+        xs[-1] = 2.5
+        t = t + v
+    table[0][0] = 2.5
+    while y < 9:
+        zs[0] = y
+        y = y * 1.5
+    return t, table[0][0], table[1][2], zs
+
+
+def another_thing_stands_there(y: Any) -> Any:
+    a, b, c, run, found, out = [], [], [], Run(y), {"x": []}, 0.0
+    for i in range(30):
+        a, b, c = [y * i, y], [y, i], [y]
+        out = out + sum(a) + b[0] + c[0]
+        a = None
+        b = sum(b)
+        del c
+        found = {"s": y + i}
+        out = out + found["s"] + b
+        run = None
+    return out, 1.0 if a is run else 2.0
+
+
+def the_last_element_written(y: Any) -> Any:
+    xs, d = [y], {"a": y}
+    for i in range(20):
+        xs.append(y * i)
+        xs[-1] = xs[-1] * 0.5
+        xs[0] = xs[0] + 1
+        d["b"] = d.pop("a") * 2
+        d["b"] = d["b"] + 1
+        d["a"] = d.pop("b")
+    return xs, d
+
+
 OWN_LISTS = [
     one_array, an_array_that_is_written_later, written_behind_the_loop, in_two_lists, views, lists_written, a_row_written_behind, two_names,
     held_elsewhere, by_function, stacked, any_element, known_choice, a_queue, ints_and_floats, changed_by_a_list, bound_anew, swapped,
     one_list_as_every_row, one_object_as_every_row, a_list_in_a_tuple, a_row_written_in_the_next_pass, the_last_row_written,
     the_last_row_written_by_name, a_row_written_behind_by_name, a_row_in_an_object, a_row_in_an_object_of_the_pass, a_row_twice,
     the_last_array_written_behind, an_array_of_the_pass_before, the_last_arrays_in_a_list, chosen_arrays,
-    a_method_of_the_list, a_second_name, a_class_of_lists, copied, copied_in_a_pass, a_grown_row_twice, asked_which_object, matched,
+    a_method_of_the_list, a_second_name, a_class_of_lists, copied, copied_in_a_pass, a_grown_row_twice,
+    asked_which_object, matched, longer_while_run_over, other_numbers,
+    another_thing_stands_there, the_last_element_written,
 ]  # fmt: skip
 
 
@@ -803,3 +890,20 @@ def the_best_array(y: Any) -> Any:
 def test_what_only_the_run_decides_is_refused(f: Callable[..., Any], what: str) -> None:
     with pytest.raises((TypeError, ValueError), match=what):
         ns.jit(f)(Y)
+
+
+def checked(y: Any, flag: bool) -> Any:
+    ys = [y]
+    for _ in range(10_000):
+        ys.append(ys[-1] * 0.9)
+    if flag:
+        raise ValueError("no such flag")
+    return np.array(ys)
+
+
+def test_an_error_of_the_program_is_told_and_forbids_nothing() -> None:
+    run = ns.jit(checked, static_argnums=1, mode="python")
+    with pytest.raises(ValueError, match="no such flag"):
+        run(1.0, True)
+    assert run(1.0, False).shape == (10_001,)
+    assert ns.jit(checked, static_argnums=1, mode="python")(2.0, False).shape == (10_001,)

@@ -10,7 +10,7 @@ from typing import Any
 from ...errors import TracerBoolError, TracerError
 from ...ops.raising import RAISING, named
 from ..tracing import CHECKING
-from ..variable import CAPTURE, Variable, as_variable, at_line, op
+from ..variable import CAPTURE, HOOKS, Variable, as_variable, at_line, op
 from .frames import Place, decides, note
 from .joining import held
 
@@ -99,3 +99,6 @@ def raised(error: Any, *_: Any) -> Any:
 def failed(message: Any) -> Any:
     """What `assert condition, message` raises where the condition does not hold; `message`: in a tuple, empty for none."""
     return raised(builtins.AssertionError(*message))
+
+
+HOOKS["is_refusal"] = is_refusal

@@ -39,7 +39,7 @@ class Frame:
     - what: its name in messages.
     - is_trial: a trial pass, which may yet be Python's own: what it does to lists is taken back and not refused.
     - places: the elements and attributes written, each with how to read and write it, and the value before.
-    - undone: for each other change, the object and what takes the change back.
+    - undone: in their order, for each change what takes it back, with the place, or the object.
     - witness: what was there before. changes: what `restore` found.
     - objects: what the places held at the end.
     - is_stuck: something was done that cannot be taken back.
@@ -82,26 +82,32 @@ class Frame:
         """Notes that a place is written here."""
         if key not in self.places and self.may_note(place) and not (place.is_private and self.made(place.born)):
             self.places[key] = place
+            self.undone.append((place, lambda: place.write(place.before)))
 
     def hand_on(self) -> None:
         """Hands the notes to the branch or pass around. What was done stays done."""
         if self.outer is not None:
-            for key, place in self.places.items():
-                self.outer.note(key, place)
-            self.outer.undone += [(value, undo) for value, undo in self.undone if self.outer.knew(value)]
+            keys = {id(place): key for key, place in self.places.items()}
+            for value, undo in self.undone:
+                if isinstance(value, Place):
+                    if id(value) in keys:
+                        self.outer.note(keys[id(value)], value)
+                elif self.outer.knew(value):
+                    self.outer.undone.append((value, undo))
             self.outer.is_stuck = self.outer.is_stuck or self.is_stuck
 
     def take_back(self) -> dict[tuple[int, Any], Any]:
-        """Takes back everything that was noted. Returns the last values of the places."""
-        self.places = {key: place for key, place in self.places.items() if place.is_changed()}
+        """Takes back everything that was noted, the last change first. Returns the last values of the places that are still there."""
+        every = self.places
+        self.places = {key: place for key, place in self.places.items() if place.is_there() and place.is_changed()}
+        left = {id(place) for key, place in every.items() if key not in self.places and place.is_there()}
         try:
             last = {key: place.read() for key, place in self.places.items()}
         finally:  # reading a place may refuse an array: everything is taken back nevertheless
             self.objects = {key: place.content() for key, place in self.places.items()}
-            for _, undo in reversed(self.undone):
-                undo()
-            for place in self.places.values():
-                place.write(place.before)
+            for value, undo in reversed(self.undone):
+                if id(value) not in left:
+                    undo()
         return last
 
     def restore(self) -> None:
@@ -154,6 +160,14 @@ class Place:
     is_changed: Callable[[], bool] = lambda: True
     content: Callable[[], Any] = NO_OBJECT
     is_private: bool = False
+
+    def is_there(self) -> bool:
+        """Whether the element or attribute exists: a list may be shorter now."""
+        try:
+            self.content()
+        except (LookupError, AttributeError):
+            return False
+        return True
 
 
 class _Frames(threading.local):

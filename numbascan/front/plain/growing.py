@@ -17,7 +17,7 @@ from ...ir.node import Node, constant_value
 from ...ops.card import Card
 from ..converted.source import is_library_name
 from ..numpy.joining import concatenate
-from ..tree import ListOf, OpenList, Structure, fields_of, flattened, n_leaves, unflatten
+from ..tree import LEAF, ListOf, OpenList, Structure, fields_of, flattened, n_leaves, unflatten
 from ..variable import CAPTURE, HOOKS, Variable, as_variable, at_line
 from ..views import UnsureView, is_array
 from .cells import Cells, Joined, Part, own_variables, references, sole_parts, sole_values
@@ -259,6 +259,31 @@ class Grown(Listed):
     def _n_rows(self) -> int:
         return len(self)
 
+    def held(self) -> Any:
+        """What holds its arrays."""
+        return self._parts
+
+    def _gather(self) -> None:
+        """Makes one part of several. TypeError in a branch or a pass that only the run decides: the array would be its own."""
+        if len(self._parts) == 1:
+            return
+        for frame in reversed(FRAMES.stack):
+            if frame.made(self.born):
+                break
+            if not frame.is_trial:
+                self._refuse(f"a list that a loop has made and that was made longer is written in {frame.place}")
+        self._leaves = self._leaves
+
+    def join(self) -> None:
+        """Makes one part of several, right where the list is made, if its elements are numbers of one kind: later a loop may write them."""
+        sources = [source for part in self._parts for source in _sources(part, 0)] if self._structure == LEAF and not self._depth else []
+        types = {(type_.dtype, type_.weak, one.ndim) for one, type_ in ((_array_in(source), python_type(source)) for source in sources)}
+        if len(self._parts) > 1 and len(types) == 1 and _array_in(sources[0]).ndim == 1:
+            self._leaves = self._leaves
+
+    def _put(self, leaf: Leaf) -> None:
+        self._parts[0] = Rows((leaf,), self._structure, len(self))
+
     @property
     def _leaves(self) -> list[Leaf]:
         return [self._leaf(k) for k in range(n_leaves(self._structure))]
@@ -297,7 +322,7 @@ class Grown(Listed):
 
     def rows(self) -> Rows | None:
         """Its elements as rows."""
-        return None if self._depth else Rows(tuple(self._leaves), lent(self._structure), len(self))
+        return None if self._depth else Rows(tuple(self._leaves), lent(self._structure), len(self), self.lists())
 
     def parts(self) -> tuple[ListOf, list[Any]]:
         """As a result of a compiled function."""
@@ -344,6 +369,10 @@ class Grown(Listed):
         raise TypeError(f"{what}{at_line()}, and a loop has made it as an array; write np.array of it, or np.zeros before the loop")
 
 
+def _array_in(leaf: Leaf) -> Variable:
+    return leaf.array if isinstance(leaf, PythonNumbers) else leaf
+
+
 def _sources(part: list[Any] | Rows, k: int) -> list[Leaf]:
     """A leaf of all elements of a part, as arrays to be joined."""
     if isinstance(part, Rows):
@@ -385,6 +414,14 @@ class Spot(NamedTuple):
             return holder
         return vars(holder)[self.key] if self.is_attribute else holder[self.key]
 
+    def found(self, cells: Cells) -> Any:
+        """What stands there; None where nothing does."""
+        holder = cells.values()[self.variable]
+        if self.key is None:
+            return holder
+        space = getattr(holder, "__dict__", None) if self.is_attribute else holder
+        return space.get(self.key) if type(space) is dict else None
+
     def write(self, cells: Cells, value: Any) -> None:
         """Puts another list there."""
         if self.key is None:
@@ -408,9 +445,10 @@ def lists_of(body: Part) -> dict[Spot, int]:
 
 
 def longer(body: Part, lists: Mapping[Spot, int]) -> list[Spot]:
-    """Those of the lists that are longer now."""
+    """Those of the lists that are longer now. Where another thing stands, there is none."""
     cells = Cells((body,), [spot.variable for spot in lists])
-    return [spot for spot, n in lists.items() if _length(spot.read(cells)) > n]
+    now = {spot: spot.found(cells) for spot in lists}
+    return [spot for spot, n in lists.items() if type(now[spot]) in _LISTS and _length(now[spot]) > n]
 
 
 def _lists_in(space: dict[Any, Any]) -> dict[Any, int]:
@@ -546,7 +584,9 @@ def _grown(before: list[Any] | Grown | Growing, appended: Sequence[_Appended], n
             raise TypeError(f"a loop appends elements of another kind than those that a list has{at_line()}; give them one dtype and shape")
     if depth and others:
         raise TypeError(f"a loop appends lists to a list that has elements{at_line()}; write an array (np.zeros)")
-    return Grown([*others, rows], structure, depth)
+    grown = Grown([*others, rows], structure, depth)
+    grown.join()
+    return grown
 
 
 def _in_one(leaves: Sequence[Leaf], are_rows: Sequence[bool]) -> Leaf:

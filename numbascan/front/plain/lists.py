@@ -44,6 +44,8 @@ class Listed(InPlaceOfAList, Made, OpenList):
     - born: the branch or pass in which it was made.
     """
 
+    _of: tuple[tuple[Any, Any], ...] = ()  # the lists that it was made of to be run over
+
     def __init__(
         self, leaves: Iterable[Leaf], structure: Structure = LEAF, depth: int = 0, mask: Variable | None = None, kind: type = list
     ) -> None:
@@ -67,15 +69,29 @@ class Listed(InPlaceOfAList, Made, OpenList):
     # what runs over it ------------------------------------------------------------------------------------------------------
 
     def rows(self) -> Rows | None:
-        return Rows(tuple(self._leaves), lent(self._structure), self._n_rows()) if self._mask is None and not self._depth else None
+        if self._mask is not None or self._depth:
+            return None
+        return Rows(tuple(self._leaves), lent(self._structure), self._n_rows(), self.lists())
+
+    def held(self) -> Any:
+        """What holds its arrays: another object where it changes otherwise than by writes into these."""
+        return self._leaves
+
+    def lists(self) -> tuple[tuple[Any, Any], ...]:
+        """The lists to be checked where something runs over this one (`Rows.lists`)."""
+        return (*self._of, (self, self.held()))
 
     def kept(self) -> Listed:
-        """The list of the elements that exist, without a filter."""
-        return Listed(self._kept(), self._structure, self._depth, None, self.kind)
+        """The list of the elements that exist, without a filter, to be run over."""
+        if self._mask is None:
+            return self
+        kept = Listed(self._kept(), self._structure, self._depth, None, self.kind)
+        kept._of = self.lists()
+        return kept
 
     def taken(self) -> tuple[Any, Make]:
         masks = [] if self._mask is None else [self._mask]
-        rows = Rows((*self._leaves, *masks), (list, None, ("*",) * (len(self._leaves) + len(masks))), self._n_rows())
+        rows = Rows((*self._leaves, *masks), (list, None, ("*",) * (len(self._leaves) + len(masks))), self._n_rows(), self.lists())
 
         def make(items: Iterable[Any], each: Any) -> None:
             for parts in items:
@@ -93,11 +109,17 @@ class Listed(InPlaceOfAList, Made, OpenList):
     def __iter__(self) -> Iterator[Any]:
         n_rows = self._n_rows()
         if self._mask is None and isinstance(n_rows, int):
-            return (self[k] for k in range(n_rows))
+            return self._one_by_one()
         raise TracerError(
             f"what is not Python's own runs over a list of as many elements as only the run knows{at_line()}; write a `for` loop, or give "
             "it np.array of the list"
         )
+
+    def _one_by_one(self) -> Iterator[Any]:
+        k = 0
+        while k < self._n_rows():  # which may grow meanwhile
+            yield self[k]
+            k += 1
 
     # elements ---------------------------------------------------------------------------------------------------------------
 
@@ -118,7 +140,7 @@ class Listed(InPlaceOfAList, Made, OpenList):
         if self._mask is not None and FRAMES.stack:
             self._refuse("a list with a filter that only the run decides is written in a choice or a loop that it decides, too")
         check_free(self)
-        self._leaves, self._mask = self._kept(), None
+        self._gather()
         number = as_variable(value) if is_numeric(value) else None
         array = _array(self._leaves[0])
         is_of_numbers = self._structure == LEAF and array.ndim == 1 and self.kind is list
@@ -134,14 +156,24 @@ class Listed(InPlaceOfAList, Made, OpenList):
             self.promote(type_.dtype)
             array = _array(self._leaves[0])
         if isinstance(self._leaves[0], PythonNumbers) and not number.type.weak:
-            self._leaves = [array]
+            self._put(array)
         written(array, index, number)
 
+    def _gather(self) -> None:
+        """Makes it hold an array for each leaf, of the elements that exist alone, so that they can be written there."""
+        if self._mask is not None:
+            self._leaves, self._mask = self._kept(), None
+
+    def _put(self, leaf: Leaf) -> None:
+        """Gives it the same numbers as others of its kind: NumPy's for Python's."""
+        self._leaves[0] = leaf
+
     def promote(self, dtype: str) -> None:
-        """Gives the numbers a dtype that holds them."""
-        leaf = self._leaves[0]
-        array = Variable(METHODS["astype"](_array(leaf), dtype).node)
-        self._leaves = [PythonNumbers(array) if isinstance(leaf, PythonNumbers) else array]
+        """Gives the numbers a dtype that holds them. The array stays the same, for loops over it. TypeError for a row of a table."""
+        array = _array(self._leaves[0])
+        if array.view_of is not None:
+            self._refuse("a list that is an element of a list gets numbers of another dtype")
+        array._hold(METHODS["astype"](array, dtype).node)
 
     def array(self) -> Variable:
         """np.array of it."""

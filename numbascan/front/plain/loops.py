@@ -60,7 +60,7 @@ from .joining import (
 )
 from .made import Made, OtherDtype
 from .options import Option, as_options
-from .rows import PythonNumbers, Rows, TracedRange, rows_of
+from .rows import PythonNumbers, Rows, TracedRange, array_below, rows_of
 from .stores import check_iterator
 from .truth import either, negation, truth
 
@@ -91,6 +91,8 @@ def for_each(items: Any, body: Part, names: Sequence[str], exits: Sequence[str])
         loop.one_by_one(iter(items if rows is None else rows))
     else:
         loop.tried(rows)
+    if rows is not None:
+        rows.check()
 
 
 def collected(rows: Rows, body: Part, names: Sequence[str]) -> dict[str, Any]:
@@ -170,7 +172,7 @@ class _Loop:
                     n_known += 1
                     continue
                 return
-            lists = HOOKS["lists"](self.body)
+            lists = HOOKS["lists"](self.body) if CAPTURE.grows else {}
             before, taken_back, mark = self.cells.values(), (keep_free(), keep_draws()), n_asked()
             with frame(f"a loop{line_of(self.body)}", is_trial=True, parts=[self.body]) as noted:
                 try:
@@ -201,7 +203,7 @@ class _Loop:
 
         A pass that computes something traced is unrolled, and what is left becomes a scan, or is unrolled if it is short.
         """
-        mark, lists = n_asked(), HOOKS["lists"](self.body)
+        mark, lists = n_asked(), HOOKS["lists"](self.body) if CAPTURE.grows else {}
         self.body(rows.at(k))
         over = self.is_over()
         if over is True:
@@ -394,7 +396,7 @@ class _Scan:
             return []
         if not self.is_live:
             return rows.leaves
-        others = Rows(tuple(source for source in rows.sources if not isinstance(source, Variable)), rows.structure, rows.length)
+        others = Rows(tuple(source for source in rows.sources if array_below(source) is None), rows.structure, rows.length)
         numbers = range(rows.length) if isinstance(rows.length, int) else TracedRange(0, rows.length, 1)
         return [*others.leaves, *Rows((numbers,), rows.structure, rows.length).leaves]
 
@@ -405,7 +407,7 @@ class _Scan:
         if self.is_live:
             *others, k = values
             rest = iter(others)
-            return self.rows.one([source[k] if isinstance(source, Variable) else next(rest) for source in sources])
+            return self.rows.one([next(rest) if array_below(source) is None else source[k] for source in sources])
         for source, value in zip(sources, values, strict=True):
             if isinstance(source, Variable) and source.home is not None and value.ndim:
                 value.home, value.view_of = source.home, _Row(source, self)
@@ -413,8 +415,8 @@ class _Scan:
 
     def _reads_what_is_written(self, noted: Frame) -> bool:
         """Whether a pass writes an array below the rows."""
-        sources = [source for source in self.rows.sources if isinstance(source, Variable)] if self.rows is not None else []
-        roots = {id(array.cell) for source in sources for array in Held(source).others()}
+        below = [array_below(source) for source in self.rows.sources] if self.rows is not None else []
+        roots = {id(array.cell) for source in below if source is not None for array in Held(source).others()}
         return any((root, None) in noted.places for root in roots)
 
     # one trace --------------------------------------------------------------------------------------------------------
@@ -485,6 +487,8 @@ class _Scan:
             del start
             try:
                 loop.body(*([self._item(row)] if self.rows is not None else []))
+                if self.rows is not None:
+                    self.rows.check()
                 over = loop.is_over()
                 go_on = self._goes_on(over)
                 objects: dict[Any, Any] = {name: assured(value, self.start[name]) for name, value in loop.cells.values().items()}
@@ -495,7 +499,8 @@ class _Scan:
         if not self.is_live and self._reads_what_is_written(noted):
             self.read_live()
         self._note_places(noted, written)
-        self.objects = objects = objects | noted.objects
+        objects |= noted.objects
+        self.holders = {key: set(map(id, holders(value))) for key, value in objects.items()} if self.kept else {}
         self.known: dict[Any, list[Any]] = {name: self._known_holders(noted, name, self.start[name], objects) for name in loop.names}
         self.known |= {key: self._known_holders(noted, key, place.before, objects) for key, place in self.places.items()}
         ends |= written
@@ -790,9 +795,9 @@ class _Scan:
 
     def _check_elements(self) -> None:
         """TypeError where a pass reads a list, dict or object that one before has appended to a list: it would get a copy of it."""
-        elements = {id(holder) for name in self.kept for holder in holders(self.objects[name])}
+        elements = set().union(*(self.holders[name] for name in self.kept))
         for key, one in self.carried.items():
-            if key != LAST_ELEMENTS and one.is_read and any(id(holder) in elements for holder in holders(self.objects[key])):
+            if key != LAST_ELEMENTS and one.is_read and not elements.isdisjoint(self.holders.get(key, ())):
                 raise TypeError(f"{self.what} reads {one.label}, which a pass before has appended to a list{at_line()}; append a copy")
 
     def _check_reads(self, given: dict[Any, list[Node]], states: dict[Any, list[Variable]], last: Sequence[Variable], over: Any) -> None:

@@ -23,16 +23,29 @@ from .truth import is_traced
 class Rows:
     """An iterable of rows.
 
-    sources: what the rows are taken from, ranges and arrays. structure: how the rows of all sources make one item. length: of the shortest.
+    - sources: what the rows are taken from, ranges and arrays. structure: how the rows of all sources make one item.
+    - length: of the shortest.
+    - lists: the lists below, each with what it held. Who runs over a list sees what is written into it and what is appended, so that a list
+      which holds other arrays now is refused (`check`); what is written into its arrays is read from there.
     """
 
     sources: tuple[Any, ...]
     structure: Structure
     length: Any
+    lists: tuple[tuple[Any, Any], ...] = ()
+
+    def check(self) -> None:
+        """TypeError where a list below has changed otherwise than by writes into its arrays."""
+        if any(one.held() is not before for one, before in self.lists):
+            raise TypeError(
+                f"a list changes while a loop (or zip, enumerate, …) runs over it{at_line()}, and it is held as an array; run over a copy, "
+                "as list(xs), or over range(len(xs))"
+            )
 
     @property
     def leaves(self) -> list[Variable]:
         """The sources as sequences of a scan."""
+        self.check()
         return [_sequence(source) for source in self.sources]
 
     def one(self, rows: Sequence[Any]) -> Any:
@@ -42,11 +55,12 @@ class Rows:
 
     def at(self, k: int) -> Any:
         """Item k."""
+        self.check()
         return self.one([source[k] for source in self.sources])
 
     def after(self, k: int) -> Rows:
         """The items from k on."""
-        return Rows(tuple(source[k:] for source in self.sources), self.structure, self.length - k)
+        return Rows(tuple(source[k:] for source in self.sources), self.structure, self.length - k, self.lists)
 
     def __iter__(self) -> Iterator[Any]:
         if not isinstance(self.length, int):
@@ -178,6 +192,12 @@ def places(shape: Sequence[Any]) -> Rows:
     return Rows(tuple(digits), (tuple, None, (LEAF,) * len(digits)), length)
 
 
+def array_below(source: Any) -> Variable | None:
+    """The traced array that rows are taken from, if they are."""
+    array = source.array if isinstance(source, PythonNumbers) else source
+    return array if isinstance(array, Variable) else None
+
+
 _OF_PYTHON = (range, TracedRange, PythonNumbers, Digits)
 
 
@@ -215,12 +235,13 @@ def zipped(parts: Sequence[Rows]) -> Rows:
     traced = [length for length in lengths if not isinstance(length, int)]
     length = min(known) if not traced else reduce(np.minimum, traced + ([min(known)] if known else []))
     sources = tuple(source for part in parts for source in part.sources)
-    return Rows(sources, (tuple, None, tuple(part.structure for part in parts)), length)
+    lists = tuple(one for part in parts for one in part.lists)
+    return Rows(sources, (tuple, None, tuple(part.structure for part in parts)), length, lists)
 
 
 def turned(rows: Rows) -> Rows:
     """Rows from the last to the first. Those of several sources have one length."""
-    return Rows(tuple(_turned(source, rows.length) for source in rows.sources), rows.structure, rows.length)
+    return Rows(tuple(_turned(source, rows.length) for source in rows.sources), rows.structure, rows.length, rows.lists)
 
 
 def _turned(source: Any, length: Any) -> Any:
