@@ -269,3 +269,59 @@ def test_no_pass_copies_an_array(f: Callable[..., Any]) -> None:
     compiled(PROGRAMS[f](20))
     assert "_rows" not in compiled.source()  # two rows that take turns
     assert not re.search(r"\w+_v2\[i\] = ", compiled.source())  # a second memory for a row
+
+
+# two arrays that read each other --------------------------------------------------------------------------------------
+
+
+def from_one_another(x: Any, y: Any, places: Any) -> tuple[Any, Any]:
+    for i in range(1, len(x)):
+        if x[i - 1] >= 0:
+            x[i] = y[i - 1] + 1
+        else:
+            y[i] = x[i - 1]
+    return x, y
+
+
+def from_places_of_one_another(x: Any, y: Any, places: Any) -> tuple[Any, Any]:
+    for i in range(1, len(x)):
+        u, v = x[places[i]], y[places[i - 1]]
+        if u < v:
+            x[i] = y[places[i]] * 0.5
+            y[i] = u + v
+        else:
+            y[i] = x[places[i]] * 0.5 - v
+    return x, y
+
+
+def at_places_of_one_another(x: Any, y: Any, places: Any) -> tuple[Any, Any]:
+    for i in range(1, len(x)):
+        k = int(abs(x[i - 1]) * 3) % len(x)
+        if y[k] > 0:
+            x[k] = y[i] - 0.5
+        else:
+            y[k] = x[i] + 0.25
+    return x, y
+
+
+def swapped_with_one_another(x: Any, y: Any, places: Any) -> tuple[Any, Any]:
+    for i in range(1, len(x)):
+        if x[i] < y[i - 1]:
+            x[i], y[i - 1] = y[i - 1], x[i]
+        else:
+            x[i - 1], y[i] = y[i] * 0.5, x[i - 1]
+    return x, y
+
+
+@pytest.mark.parametrize("mode", [None, "python"])
+@pytest.mark.parametrize(
+    "f", [from_one_another, from_places_of_one_another, at_places_of_one_another, swapped_with_one_another], ids=lambda f: f.__name__
+)
+def test_arrays_that_choices_make_of_each_other(f: Callable[..., Any], mode: str | None) -> None:
+    x, y = np.random.default_rng(7).normal(size=(2, 200))
+    places = np.random.default_rng(8).integers(0, 200, 200)
+    traced = ns.jit(f, mode=mode)
+    for one, other in zip(traced(x.copy(), y.copy(), places), f(x.copy(), y.copy(), places), strict=True):
+        np.testing.assert_array_equal(one, other)
+    if mode is None and f in (from_one_another, from_places_of_one_another):  # in the others each branch reads both arrays
+        assert "_rows" not in traced.lower(x, y, places).source()

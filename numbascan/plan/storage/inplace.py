@@ -11,10 +11,11 @@ nothing in the step reads the new row, and whatever is computed while rows are o
 - or a choice does so in one branch, and the other one does too, or leaves the row as it was. Its operands are computed before in the
   same way.
 
-Loops that overwrite other rows, and read this one, come first. Inner loops and choices write into the row while they run, so a read of
-the row between two of them refuses both, but for single elements, and numbers that a choice reads of it: these are made before the next
-one writes. A choice of several results updates those that can be updated together. Readers of other results of such a loop or choice are
-made after it, and must not read the old row.
+Loops that overwrite other rows, and read this one, come first. Of two that read each other's rows, one must read single elements alone:
+these are locals, made before either. Inner loops and choices write into the row while they run, so a read of the row between two of them
+refuses both, but for single elements, and numbers that a choice reads of it: these are made before the next one writes. A choice of
+several results updates those that can be updated together. Readers of other results of such a loop or choice are made after it, and must
+not read the old row.
 
 Not handled:
 - states with several taps
@@ -125,11 +126,12 @@ def _updated(ports: Sequence[State], outputs: Sequence[Node], target: Target) ->
         groups = _groups(nodes, outputs, _made_before(chains, readers))
         wrong = next(((port, late) for group in groups for port in group.ports if (late := group.wrong(port, nodes[port], places))), None)
         if wrong is None:
-            rows = {
-                node: [port.write for port in group.ports if node in nodes[port]]
-                for group in _ordered(groups, places)
-                for node in group.nodes
-            }
+            ordered = _ordered(groups, places)
+            elements = _elements_between(groups, ordered, places) - early
+            if elements:  # groups that read each other's rows: what is one element of a row does not hold up who overwrites it
+                early |= elements
+                continue
+            rows = {node: [port.write for port in group.ports if node in nodes[port]] for group in ordered for node in group.nodes}
             return Updates(rows, stored)
         port, late = wrong
         if early.isdisjoint(late) and all(_is_element(one, port.reads[0]) for one in late):
@@ -207,6 +209,23 @@ def _ordered(groups: Sequence[_Group], places: Places) -> list[_Group]:
             ordered.append(group)
         del left[group]
     return ordered
+
+
+def _elements_between(groups: Sequence[_Group], ordered: Sequence[_Group], places: Places) -> set[Node]:
+    """The single elements that groups read of the rows of others, where these are all that they read, and one of the two is left out.
+
+    Not handled: elements at places that new rows give.
+    """
+    elements: set[Node] = set()
+    for group in groups:
+        for other in groups:
+            if other is group or (group in ordered and other in ordered):
+                continue
+            rows = [port.reads[0] for port in other.ports]
+            read = {one for late in group.nodes for one in _computed_in(late, places) if not {*rows}.isdisjoint(one.inputs)}
+            if read.isdisjoint(group.nodes) and all(any(_is_element(one, row) for row in rows) for one in read):
+                elements |= read
+    return elements
 
 
 def _reader(group: _Group, reads: Mapping[_Group, Set[Node]]) -> _Group | None:
