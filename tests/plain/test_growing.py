@@ -839,6 +839,16 @@ def the_last_element_written(y: Any) -> Any:
     return xs, d
 
 
+def a_row_read_behind(y: Any) -> Any:
+    out = []
+    for i in range(20):
+        row = []
+        for j in range(20):
+            row.append(y * j + i)
+        out.append(sum(row))
+    return out, row[-1], row
+
+
 OWN_LISTS = [
     one_array, an_array_that_is_written_later, written_behind_the_loop, in_two_lists, views, lists_written, a_row_written_behind, two_names,
     held_elsewhere, by_function, stacked, any_element, known_choice, a_queue, ints_and_floats, changed_by_a_list, bound_anew, swapped,
@@ -847,7 +857,7 @@ OWN_LISTS = [
     the_last_array_written_behind, an_array_of_the_pass_before, the_last_arrays_in_a_list, chosen_arrays,
     a_method_of_the_list, a_second_name, a_class_of_lists, copied, copied_in_a_pass, a_grown_row_twice,
     asked_which_object, matched, longer_while_run_over, other_numbers,
-    another_thing_stands_there, the_last_element_written,
+    another_thing_stands_there, the_last_element_written, a_row_read_behind,
 ]  # fmt: skip
 
 

@@ -58,7 +58,7 @@ from .joining import (
     released,
     value_in,
 )
-from .made import Made, OtherDtype
+from .made import Gone, InPlaceOfAList, Made, OtherDtype
 from .options import Option, as_options
 from .rows import PythonNumbers, Rows, TracedRange, array_below, rows_of
 from .stores import check_iterator
@@ -550,6 +550,8 @@ class _Scan:
         self.names_behind = [name for name, value in behind.items() for _ in flattened(value)[0]]
         self._check_arrays(noted, given, results, leaves)
         self.constants = {k: leaf for k, leaf in enumerate(leaves) if not is_numeric(leaf) or self._is_outer(noted, leaf)}
+        of_passes = [k for k, leaf in self.constants.items() if isinstance(leaf, InPlaceOfAList) and noted.made(leaf.born)]
+        self.constants.update((k, Gone()) for k in of_passes)
         self.others_behind = self._others_behind(noted, leaves, results)
         self.weak_behind = [k not in self.constants and as_variable(value_in(leaf)).type.weak for k, leaf in enumerate(leaves)]
         states = {key: self._promoted(one, results[key]) for key, one in self.carried.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
+from ..tree import OpenList
 from ..variable import CAPTURE, Variable, at_line
 
 Make = Callable[[Iterable[Any], Any], Any]  # (items, each): makes elements of the items, and calls `each` on every one
@@ -81,6 +82,7 @@ class InPlaceOfAList:
     """Base of what stands for a list or tuple (`kind`): what it does not do in its place is refused."""
 
     kind: type = list
+    born: Any = None  # the branch or pass in which it was made
 
     def _refuse(self, what: str) -> NoReturn:
         raise TypeError(f"{what}{at_line()}, and how many elements it has only the run knows; write an array (np.array of it, or np.zeros)")
@@ -108,6 +110,20 @@ class InPlaceOfAList:
 
     def __repr__(self) -> str:
         return f"a {self.kind.__name__} of as many elements as only the run knows"
+
+
+class Gone(InPlaceOfAList, Made, OpenList):
+    """What a name has behind a loop whose passes give it a list of our own: the list of the last pass, whose values nobody kept."""
+
+    def taken(self, *_: Any) -> Any:
+        """Refused, as all else."""
+        raise TypeError(
+            f"a list that a pass of a loop makes is read behind the loop{at_line()}, where its elements are not known; write an array "
+            "(np.array of it) in the pass, and read that"
+        )
+
+    is_open = rows = array = parts = holds = set = has_elements = __iter__ = __len__ = __getitem__ = _refuse = taken  # type: ignore[assignment]
+    length = property(taken)
 
 
 class OtherDtype(TypeError):
