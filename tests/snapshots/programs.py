@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import doctest
+import gc
 import io
 import json
 import os
@@ -45,6 +46,8 @@ class Recorded(Exception):
 @contextlib.contextmanager
 def recorded(runs: Callable[[Any, Any], Any] | None = None) -> Iterator[list[Any]]:
     """Inside, kernels are planned and kept, not compiled; `runs` gives their results, or raises."""
+    gc.collect()  # equal nodes are one node for as long as they live: when garbage goes must not depend on what else Python has made
+    gc.disable()
     kernels: list[Any] = []
 
     def loaded(kernel: Any, name: str) -> None:
@@ -58,7 +61,10 @@ def recorded(runs: Callable[[Any, Any], Any] | None = None) -> Iterator[list[Any
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stages.Kernel, "_loaded", loaded)
         patch.setattr(stages.Kernel, "run", run)
-        yield kernels
+        try:
+            yield kernels
+        finally:
+            gc.enable()
 
 
 def texts_of(kernel: Any) -> tuple[str, str]:
