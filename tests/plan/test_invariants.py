@@ -154,6 +154,41 @@ def test_a_number_that_wraps_is_not_taken_to_be_positive() -> None:
     assert jitted(np.arange(20.0), step) == sum([1.0, 1.0, 1.0, 1.0])  # 1, 2**61 + 1, 2**62 + 1, 3 * 2**61 + 1, then below zero
 
 
+def test_sums_of_states_are_not_taken_to_last_where_one_may_leave_int64() -> None:
+    def from_any_number(a, m, n):
+        s = 0.0
+        if m >= 0:
+            i, k = m, 0
+            while k < n:
+                if i < len(a):
+                    s += a[i]
+                i += 1
+                k += 1
+        return s
+
+    jitted = ns.jit(from_any_number)
+    assert jitted(np.arange(20.0), 17, 30) == from_any_number(np.arange(20.0), 17, 30)
+    with pytest.raises(IndexError, match="index -9223372036854775808 is out of bounds"):
+        jitted(np.arange(20.0), 2**63 - 2, 30)
+
+
+def test_what_is_asked_of_an_item_is_not_known_of_the_next_one() -> None:
+    def against_items(a, items):
+        i, s = 25, 0.0
+        for v in items:
+            s += a[i - v]
+            if v > 3:
+                s += v
+            i -= 1
+            if i < v:
+                break
+        return s, i
+
+    for items in (np.arange(20), np.array([0, 20, 40, *range(17)])):
+        got, wanted = ns.jit(against_items)(np.arange(40.0) ** 2, items), against_items(np.arange(40.0) ** 2, items)
+        np.testing.assert_array_equal(got, wanted)
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_random_loops_over_integers(seed: int) -> None:
     random_loops.compare(seed)

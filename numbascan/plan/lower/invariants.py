@@ -125,16 +125,17 @@ class Invariants:
     def _counted(self, t: Index) -> list[Expr]:
         """Tells the block what follows where every way through a step adds fixed numbers to states; what of it holds behind the loop."""
         facts, added, most = self.builder.block.facts, self._added(), self.builder.block.steps
-        behind = list[Expr]()
+        behind, near = list[Expr](), list[IntegerState]()
         for state, steps in added.items():
             start = _index(state.initial)
             lowest, highest = facts.lowest(facts.form(start)), facts.highest(facts.form(start))
-            if lowest >= -FAR * 8 and highest <= FAR * 8:
+            if lowest >= -FAR * 8 and highest <= FAR * 8:  # others may leave int64, and their sums with them
+                near.append(state)
                 low, high = lowest - FAR * (min(steps) < 0), highest + FAR * (max(steps) > 0)
                 is_near = both(compare(">=", state.name, low), compare("<=", state.name, high))
                 self.builder.learn(both(is_near, *_between(state.name, start, steps, t)))
                 behind += [is_near, *(_between(state.name, start, [*steps, 0], most) if most is not None else ())]
-        for few in (few for size in (2, 3) for few in combinations(added, size)):
+        for few in (few for size in (2, 3) for few in combinations(near, size)):
             for signs in product((1, -1), repeat=len(few) - 1):
                 terms = dict(zip(few, (1, *signs), strict=True))
                 if not any(map(sum, zip(*([sign * step for step in added[state]] for state, sign in terms.items()), strict=True))):
@@ -159,10 +160,10 @@ class Invariants:
         return [one for one in dict.fromkeys([*between, *told]) if self._is_of_states(one)]
 
     def _is_of_states(self, condition: Expr) -> bool:
-        """True if a condition reads states, and of what else it reads nothing that a step changes, or of which nothing is known."""
-        names = {name for name, _ in names_in(condition)}
-        is_read = not names.isdisjoint(state.name.name for state in self.states)
-        return is_read and not _is_unknown(condition) and self.builder.is_steady(condition)
+        """True if a condition reads states, and else only what every step finds the same: not the counter, nor what a step reads at it."""
+        names, states = {name for name, _ in names_in(condition)}, {state.name.name for state in self.states}
+        is_outer = all(self.builder.home_of(Name("int64", name)) is not self.builder.block for name in names - states)
+        return not names.isdisjoint(states) and is_outer and not _is_unknown(condition) and self.builder.is_steady(condition)
 
     def _inductive(self, candidates: list[Expr], first: Sequence[Facts]) -> list[Expr]:
         """The candidates that hold of initial values, and of new values if all of them hold of the old ones and the loop goes on."""
