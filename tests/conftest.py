@@ -13,6 +13,7 @@ from pathlib import Path
 
 import kept_kernels
 import kernel_arguments
+import passed_before
 import poison
 import pytest
 from hypothesis import settings
@@ -22,6 +23,8 @@ settings.register_profile("compiled", parent=settings(), deadline=None)
 settings.load_profile("compiled")
 
 kept_kernels.use()
+
+NOTES = pytest.StashKey[passed_before.Notes]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -43,6 +46,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=Path,
         help="with --check-plans: this file gets the tests of which Python has not run all kernels; with --poisoned: these tests alone run",
     )
+    parser.addoption("--note-kernels", type=Path, help="a folder for notes of the kernels that each test loads")
+    parser.addoption("--unchanged", type=Path, help="the folder with these notes: tests that have passed with the same kernels do not run")
+    parser.addoption("--record", action="store_true", help="what passes is written into tests/passed (see passed_before.py)")
     parser.addoption("--long", action="store_true", help="tests that take a minute or more run, too")
     parser.addoption("--wide", action="store_true", help="tests run with all their parameters, not only the first ones (see wide.py)")
     parser.addoption("--card", action="append", default=[], help="tests/ops/test_one_card.py: the cards that it compiles")
@@ -75,6 +81,11 @@ def pytest_configure(config: pytest.Config) -> None:
     unwrap(Mode.__init__).__defaults__ = (*defaults, tuple(without), device)
     kernel_arguments.hold()
     kept_kernels.hold()
+    passed_before.is_read = not config.getoption("--wide")
+    if config.getoption("--note-kernels"):
+        config.stash[NOTES] = passed_before.Notes(passed_before.noted_in(config.getoption("--note-kernels")))
+    if config.getoption("--record") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(passed_before.Recorder(config.getoption("--unchanged")))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -83,6 +94,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("--poisoned") and config.getoption("--left-out"):
         chosen = set(config.getoption("--left-out").read_text().splitlines())
         beyond += [item for item in items if item.nodeid not in chosen]
+    if config.getoption("--unchanged"):
+        passed = passed_before.unchanged(config.getoption("--unchanged"))
+        beyond += [item for item in items if item.nodeid in passed]
     config.hook.pytest_deselected(items=beyond)
     items[:] = [item for item in items if item not in set(beyond)]
 
@@ -91,6 +105,21 @@ def pytest_collection_finish() -> None:
     """What stands in modules of tests stays: collections of garbage need not look at it again (5 % of the time of compiling)."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """What a test's fixtures load counts as loaded by the test."""
+    try:
+        return (yield)
+    finally:
+        if NOTES in item.config.stash:
+            item.config.stash[NOTES].end(item)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["compiled"] = passed_before.compiled
 
 
 @pytest.hookimpl(wrapper=True)

@@ -49,12 +49,17 @@ Import = tuple[str, tuple[str, ...]]
 
 def kernel_key(text: str, *more: object) -> str:
     """The key of a generated module. `more`: anything else that its machine code depends on."""
+    return digest([*_environment(), *map(str, more), *made_of(text), text])
+
+
+def made_of(text: str) -> list[str]:
+    """What a generated module uses of numbascan, as texts in a fixed order: the part of its key that no machine and no version changes."""
     reached = Reached()
     reached.module(COMPILES)
     reached.imports(_imports(text, ""))
     for name in HELPERS.keys() & {word.removesuffix(in_lanes("")) for word in re.findall(r"\w+", text)}:
         reached.helper(name)
-    return digest([*_environment(), *map(str, more), *reached.told(), text])
+    return reached.told()
 
 
 def key_of_modules(modules: Iterable[str]) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import astuple, dataclass
 from functools import cache
@@ -14,8 +15,8 @@ from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
-import kept_kernels
 import numpy as np
+import passed_before
 import pytest
 
 from numbascan import backends
@@ -55,23 +56,27 @@ def _statistics(function: Any, types: list[tuple[str, int]], text: str) -> list[
 
     `text`: the module in which the kernel stands.
     """
-    from numbascan.emit.kernel_key import kernel_key
+    from numbascan.emit.kernel_key import made_of
 
     code = function.__code__
     read = [function.__globals__.get(name) for name in code.co_names]  # kept: what has gone leaves its id to others
     key = (code.co_code, repr(code.co_consts), code.co_names, code.co_varnames, *map(id, read), *types)
     if key not in _known:
-        kept = kernel_key(text, function.__name__, types, CAPABILITIES, cuda_package.version(), *_cuda())
-        rows = kept_kernels.kept("cuda", kept, lambda: [astuple(one) for one in cuda_package.machine_code(function, types, CAPABILITIES)])
+        parts = [*made_of(text), text, function.__name__, str(types), str(CAPABILITIES), *_compilers()]
+        rows = passed_before.of_cuda(
+            parts, lambda: [list(astuple(one)) for one in cuda_package.machine_code(function, types, CAPABILITIES)]
+        )
         _known[key] = [cuda_package.Statistics(*row) for row in rows], read
     return _known[key][0]
 
 
 @cache
-def _cuda() -> list[str]:
+def _compilers() -> list[str]:
     """The versions of all that compiles for a GPU."""
+    import llvmlite
+
     names = sorted({(one.name, one.version) for one in distributions() if re.match(r"(nvidia|cuda|numba)", one.name or "", re.IGNORECASE)})
-    return [" ".join(name) for name in names]
+    return [sys.version, np.__version__, llvmlite.__version__, cuda_package.version(), *(" ".join(name) for name in names)]
 
 
 @pytest.fixture(autouse=True)

@@ -57,7 +57,7 @@ def lanes(srng, x):
 
 
 def ends(srng, x):
-    lane = lambda x: ns.scan(lambda y: y * np.exp(0.1 * srng.normal()), outputs_info=x, n_steps=101, return_updates=False)[-1]  # noqa: E731
+    lane = lambda x: ns.scan(lambda y: y * np.exp(0.1 * srng.normal()), outputs_info=x, n_steps=70, return_updates=False)[-1]  # noqa: E731
     return ns.vmap(lane)(x)
 
 
@@ -73,7 +73,7 @@ def until(srng, x):
 def until_far_away(srng, x):
     step = lambda y: (y + srng.normal(), ns.until(np.abs(y) > 17))  # noqa: E731
     rows = ns.scan(step, outputs_info=x[0], n_steps=5000, return_updates=False)
-    inner = lambda x: ns.scan(step, outputs_info=x, n_steps=300, return_updates=False)[-1]  # noqa: E731
+    inner = lambda x: ns.scan(step, outputs_info=x, n_steps=130, return_updates=False)[-1]  # noqa: E731
     return rows, ns.vmap(inner)(x)
 
 
@@ -130,7 +130,8 @@ def test_every_length_and_beginning_gives_the_numbers_of_each_mode(program) -> N
     compiled, plain = (
         ns.jit(lambda x, srng=srng: program(srng, x), mode=mode) for srng, mode in zip(streams, (None, "python"), strict=True)
     )
-    for length in (1, 2, 31, 64, 65, 130, 257) if program is walk else (3, 64, 65, 257):  # up to 16 numbers are compiled for their length
+    lengths = {walk: (1, 2, 31, 64, 65, 130, 257), lanes: (3, 65), ends: (3, 65), until_far_away: (3, 65)}
+    for length in lengths.get(program, (3, 64, 65, 257)):  # up to 16 numbers are compiled for their length
         x = np.random.default_rng(length).normal(size=length)
         for one, other in zip(tree(compiled(x)), tree(plain(x)), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-12)
