@@ -48,7 +48,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption("--note-kernels", type=Path, help="a folder for notes of the kernels that each test loads")
     parser.addoption("--unchanged", type=Path, help="the folder with these notes: tests that have passed with the same kernels do not run")
-    parser.addoption("--record", action="store_true", help="what passes is written into tests/passed (see passed_before.py)")
     parser.addoption("--long", action="store_true", help="tests that take a minute or more run, too")
     parser.addoption("--wide", action="store_true", help="tests run with all their parameters, not only the first ones (see wide.py)")
     parser.addoption("--card", action="append", default=[], help="tests/ops/test_one_card.py: the cards that it compiles")
@@ -84,7 +83,7 @@ def pytest_configure(config: pytest.Config) -> None:
     passed_before.is_read = not config.getoption("--wide")
     if config.getoption("--note-kernels"):
         config.stash[NOTES] = passed_before.Notes(passed_before.noted_in(config.getoption("--note-kernels")))
-    if config.getoption("--record") and not hasattr(config, "workerinput"):
+    if os.environ.get("NUMBASCAN_RECORD") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(passed_before.Recorder(config.getoption("--unchanged")))
 
 

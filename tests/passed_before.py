@@ -1,8 +1,8 @@
 """What has passed before and has not changed since: kernels compiled for a GPU, and tests under an older Numba. They need not run again.
 
 Machine code follows from a kernel's text, from what this uses of numbascan (`emit/kernel_key.py`), and from what compiles. So where all
-of these are the same, so is the outcome. The records lie in `tests/passed/`, are part of the repository, and are written with `--record`
-by a run that passes. With `--wide` none is read.
+of these are the same, so is the outcome. The records lie in `tests/passed/`, are part of the repository, and are written by runs with
+NUMBASCAN_RECORD=1, of what passes in them. With `--wide` none is read.
 
 * `cuda.json`: of each kernel of tests/cuda what a thread takes on a device, as its compilation gave it.
 * `numba-0.62.txt`: a digest of each test that passed under this Numba, with the kernels that it loads. Which these are is known by a run
