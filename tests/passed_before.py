@@ -5,7 +5,7 @@ of these are the same, so is the outcome. The records lie in `tests/passed/`, ar
 NUMBASCAN_RECORD=1, of what passes in them. With `--wide` none is read.
 
 * `cuda.json`: of each kernel of tests/cuda what a thread takes on a device, as its compilation gave it.
-* `numba-0.62.txt`: a digest of each test that passed under this Numba, with the kernels that it loads. Which these are is known by a run
+* `numba-0.62.txt`: a digest of each test that passed under this Numba, with the kernels that it loads, behind a line of versions. Which these are is known by a run
   under the Numba of today, on the same files (`--note-kernels FOLDER`, then `--unchanged FOLDER` under the older one). A test that loads
   no kernel is not noted, and runs.
 """
@@ -13,6 +13,7 @@ NUMBASCAN_RECORD=1, of what passes in them. With `--wide` none is read.
 from __future__ import annotations
 
 import json
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from functools import cache
@@ -121,9 +122,22 @@ def digests(folder: Path) -> dict[str, set[str]]:
     return known
 
 
+def compilers() -> str:
+    """What runs tests besides numbascan, in a line."""
+    import llvmlite
+    import numba
+    import numpy
+    import scipy
+
+    packages = (f"{one.__name__} {one.__version__}" for one in (llvmlite, numba, numpy, scipy))
+    return ", ".join([*packages, f"Python {sys.version_info.major}.{sys.version_info.minor}"])
+
+
 def passed_under_this_numba() -> set[str]:
+    """The digests of the record, if it is of the same compilers."""
     record = record_of_numba()
-    return set(record.read_text(encoding="utf-8").split()) if is_read and record.exists() else set()
+    first, *others = record.read_text(encoding="utf-8").splitlines() if is_read and record.exists() else [""]
+    return set(others) if first == compilers() else set()
 
 
 def unchanged(folder: Path) -> set[str]:
@@ -158,4 +172,4 @@ class Recorder:
                 for one in of_test
                 if (self.outcomes[test] == {"passed"} if self.outcomes[test] else one in before)
             }
-            record_of_numba().write_text("".join(f"{one}\n" for one in sorted(passed)), encoding="utf-8")
+            record_of_numba().write_text("\n".join([compilers(), *sorted(passed), ""]), encoding="utf-8")

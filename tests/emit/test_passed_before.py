@@ -104,6 +104,13 @@ def test_notes_of_other_files_are_not_read(folder: Path, monkeypatch: pytest.Mon
     assert passed_before.unchanged(folder / "notes") == set()
 
 
+def test_a_record_of_other_versions_is_not_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    noted(folder, TEXT)
+    record(folder, test_a="passed")
+    monkeypatch.setattr("numpy.__version__", "2.0.0")
+    assert passed_before.unchanged(folder / "notes") == set()
+
+
 def test_wide_reads_no_record(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     noted(folder, TEXT)
     record(folder, test_a="passed")
