@@ -5,9 +5,9 @@ of these are the same, so is the outcome. The records lie in `tests/passed/`, ar
 NUMBASCAN_RECORD=1, of what passes in them. With `--wide` none is read.
 
 * `cuda.json`: of each kernel of tests/cuda what a thread takes on a device, as its compilation gave it.
-* `numba-0.62.txt`: a digest of each test that passed under this Numba, with the kernels that it loads, behind a line of versions. Which these are is known by a run
-  under the Numba of today, on the same files (`--note-kernels FOLDER`, then `--unchanged FOLDER` under the older one). A test that loads
-  no kernel is not noted, and runs.
+* `numba-0.62.txt`: a digest of each test that passed under this Numba, with the kernels that it loads, behind a line of versions. Which
+  kernels these are is known by a run under the Numba of today, on the same files (`--note-kernels FOLDER`, then `--unchanged FOLDER` under
+  the older one). A test that loads no kernel is not noted, and runs.
 """
 
 from __future__ import annotations
