@@ -76,8 +76,8 @@ class Block:
     """Statements in the making. `is_branch`: runs only sometimes, so nothing that can fail leaves it.
 
     `steps`: the number of steps, for the body of a loop that may have none; None for other blocks. Code that can fail leaves such a body
-    only under the condition that there is a step. `is_guarded`: a check has left it so, and the values that it checks must not be read
-    outside of the loop unless there is a step.
+    only under the condition that there is a step. `is_guarded`: a check has left it so, or holds by what is known in it alone, and the
+    values that it checks must not be read outside of the loop unless there is a step.
     """
 
     def __init__(self, parent: Block | None, is_branch: bool = False, steps: Index | None = None) -> None:
@@ -389,12 +389,11 @@ class Builder:
     def check(self, condition: Expr, error: str, message: str, *numbers: Index) -> None:
         """Fails at run time unless `condition` holds, where it is asked for; made as early as its operands are known, and once. Before a
         loop that may have no step it is made if there is one."""
+        self._guard_reads(condition)
         guard, condition = self.guards[-1:], self.block.facts.simpler(condition)
         block, steps = self._guarded_home(*guard, condition, *numbers)
         if condition == Literal("bool", True):
             return
-        for one in self._left(block):
-            one.is_guarded = True
         holds = either(*map(negated, guard), condition)
         holds_before = either(*map(negated, steps), holds)
         if any(not {condition, holds}.isdisjoint(outer.checked) for outer in self.block.outwards()):
@@ -410,6 +409,15 @@ class Builder:
                 block.checked_for_steps.append((steps, condition))
         if not is_made:
             self._put(block, If(both(*guard, both(*steps, negated(condition))), [Fail(error, message, numbers)]))
+
+    def _guard_reads(self, condition: Expr) -> None:
+        """Says that what a condition protects is not read outside of a loop that may have no step, unless the condition holds there, too.
+
+        What decides it here may be known of the loop alone: that it has a step, and what holds at the start of each.
+        """
+        for one in self._left(self._guarded_home(*self.guards[-1:], condition)[0]):
+            if one.parent is not None and not one.parent.facts.decided(condition):
+                one.is_guarded = True
 
     def _learn(self, block: Block, condition: Expr | None) -> None:
         """Says that a condition holds to the end of a block. Of equal lengths the one that is known in more places stands for both."""

@@ -23,8 +23,16 @@ from wide import wide
 import numbascan as ns
 
 REFUSED = (TypeError, ns.TracerError, UnboundLocalError, RuntimeError)
-"""How a function is refused; a ValueError is of arrays of which one of several is written, and an error of Python's own is none."""
-OF_SEVERAL = ("is one of", "goes from pass to pass", "handed from pass to pass", "is not known here", "in the first pass of a loop")
+"""How a function is refused; a ValueError is of arrays of which one of several is written, an IndexError of an index that is a float on
+another way, and an error of Python's own is none."""
+OF_SEVERAL = (
+    "is one of",
+    "goes from pass to pass",
+    "handed from pass to pass",
+    "is not known here",
+    "in the first pass of a loop",
+    "only integers, slices",
+)
 SIZES = (4, 20)  # lengths that are fixed, and that are open
 
 
@@ -79,7 +87,7 @@ def slopes(seed: int) -> str:
             found, found_along = ns.grad(number, argnums=(0, 1), disconnected_inputs="ignore")(x, a)
         except REFUSED:
             return "refused"
-        except ValueError as error:
+        except (ValueError, IndexError) as error:
             return "refused" if any(words in str(error) for words in OF_SEVERAL) else f"{type(error).__name__}: {error}"
         found += found_along @ along
     if not (np.isfinite([near, far]).all() and abs(near - far) <= 1e-4 * (1 + abs(near)) and abs(near) < 1e6):

@@ -189,6 +189,21 @@ def test_what_is_asked_of_an_item_is_not_known_of_the_next_one() -> None:
         np.testing.assert_array_equal(got, wanted)
 
 
+def test_an_element_that_is_there_if_an_inner_loop_has_a_step_is_not_read_in_front_of_a_loop_without() -> None:
+    def rows_after_their_end(a, m):
+        i, s = 0, 0.0
+        while i < m:
+            for k in range(len(a) - i):
+                v = a[i]
+                s += v * a[k] + v
+            i += 1
+        return s
+
+    jitted, a = ns.jit(rows_after_their_end), np.arange(20.0)
+    assert jitted(a, 50) == rows_after_their_end(a, 50)
+    assert "v = a[i] if maximum > 0 else 0.0\n" in jitted.source()
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_random_loops_over_integers(seed: int) -> None:
     random_loops.compare(seed)

@@ -23,6 +23,7 @@ import ast
 import math
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -139,6 +140,22 @@ def _leaves(statements: Sequence[ast.stmt]) -> bool:
 _ALL = (ast.Return, ast.Break, ast.Continue)
 
 
+def _reached(statements: Sequence[Syntax]) -> list[Syntax]:
+    """Statements without those behind a jump. A loop asks the flags of all jumps in it, and only a jump that is written sets its flag."""
+    kept: list[Syntax] = []
+    for statement in statements:
+        one = statement
+        if not isinstance(statement, _SCOPES):
+            one = copy(statement)
+            for name in ("body", "orelse", "handlers", "cases", "finalbody"):
+                if isinstance(part := getattr(statement, name, None), list):
+                    setattr(one, name, _reached(part))
+        kept.append(one)
+        if isinstance(statement, ast.stmt) and _leaves([statement]):
+            break
+    return kept
+
+
 class _Failure(ast.Raise):
     """What an `assert` raises. msg: its message."""
 
@@ -205,7 +222,7 @@ class _Lowering:
         for one in _own_nodes(node):
             if isinstance(one, ast.Global | ast.Nonlocal):
                 self.declared.update(dict.fromkeys(one.names, "global" if isinstance(one, ast.Global) else "nonlocal"))
-        body = node.body
+        body = _reached(node.body)
         is_simple = not any(_jumps([one], (ast.Return,)) for one in body if not isinstance(one, ast.Return)) and not _splits(body)
         start = [one for one in body[:1] if isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant)]  # the docstring
         if is_simple:
@@ -222,7 +239,7 @@ class _Lowering:
         result = ast.FunctionDef(
             name=node.name,
             args=self.expressions.visit(node.args),
-            body=[*start, *self._declarations(body), *lines] or [ast.Pass()],
+            body=[*start, *self._declarations(node.body), *lines] or [ast.Pass()],
             decorator_list=[self.expressions.visit(one) for one in node.decorator_list],
             returns=node.returns,
             type_comment=None,
