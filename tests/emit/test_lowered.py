@@ -22,7 +22,7 @@ pytestmark = needs("lowered", "np_empty", "stack", "compiler")
 HEAD = """import math
 import numpy as np
 from numba import njit, types
-from numbascan.emit.runtime.intrinsics import interrupted, lanes, small_array, wrapping_add
+from numbascan.emit.runtime.intrinsics import interrupted, interrupted_at, lanes, small_array, wrapping_add
 from numbascan.emit.runtime.scalars import int_floor_divide
 
 vector = types.Array(types.float64, 1, "C", readonly=True)
@@ -126,9 +126,9 @@ total = 0.0
 for i in range(x.shape[0]):
     total = total * 2.0 + x[i]
     i = -1
-    total = total + x[i]
+    total = total + x[i:][0]
 i = i - 1
-return total, x[i]""",
+return total, x[i:][0]""",
         [(X,)],
     ),
     "indices from the end": (
@@ -139,7 +139,60 @@ row = x[k]
 part = x[k, -1]
 copy = row.copy()
 return copy, part, x[-1, k]""",
-        [(M, 0), (M, -1), (M, 2), (M, -3)],
+        [(M, 0), (M, 2)],
+    ),
+    "a loop that only its break ends": (
+        "vector, types.boolean",
+        "x, is_known",
+        """
+stop = 9223372036854775807 if is_known else 0
+passes = 0
+total = 0.0
+for k in range(stop):
+    total = total * 0.5 + x[k % x.shape[0]]
+    passes = k + 1
+    if k == 200:
+        break
+    if interrupted(256):
+        raise InterruptedError
+return total, passes, k""",
+        [(X, True)],
+    ),
+    "a bound that is endless, or another number": (
+        "types.int64, types.boolean",
+        "n, is_known",
+        """
+stop = 9223372036854775807 if is_known else 0
+stop = n
+passes = 0
+for k in range(stop):
+    passes = k + 1
+    if k == 200:
+        break
+    if interrupted(256):
+        raise InterruptedError
+for k in range(3, 0 if is_known else 5):
+    passes += 1000
+return passes""",
+        [(n, is_known) for n in (-1, 0, 1, 63, 64, 65, 128, 500) for is_known in (False, True)],
+    ),
+    "looks behind strips": (
+        "types.int64, types.int64",
+        "first, last",
+        """
+total = 0
+passes = 0
+for k in range(first, last):
+    k = k * 3 % 7
+    total = total * 3 + k
+    if interrupted_at(256, k, last):
+        raise InterruptedError
+for k in range(last, first, -1):
+    passes += k
+    if interrupted(256):
+        raise InterruptedError
+return total, passes""",
+        [(first, last) for first in (-65, 0, 64) for last in (-70, -1, 0, 1, 63, 64, 127, 128, 129, 300)],
     ),
     "slices": (
         "matrix, types.int64, types.int64",
@@ -214,12 +267,12 @@ return x, x, rows""",
         "vector, types.int64",
         "x, i",
         """
-total = x[i]
+total = x[i:][0]
 for i in range(3):
-    total = total * 2.0 + x[i]
+    total = total * 2.0 + x[i:][0]
 for i in range(-3, 0):
     for j in range(i, 3):
-        total = total * 2.0 + x[j]
+        total = total * 2.0 + x[j:][0]
 return total""",
         [(X, -1), (X, 2)],
     ),

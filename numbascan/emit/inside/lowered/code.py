@@ -58,6 +58,7 @@ class Code:
         self.context, self.builder, self.types = context, builder, typed
         self._slots: dict[str, list[Any]] = {}
         self._ends: list[Any] = []  # the blocks after the loops around, the innermost last
+        self._assigned = text.assigned(function)
         self._mentions = text.names(*function.body)
         sources = text.sources(function, lambda name: is_array(typed.locals.get(name)))
         self._views = text.views(sources)
@@ -249,29 +250,63 @@ class Code:
             self._apart.tell(self.builder.block.instructions[before:], array.memories)
 
     def _on_for(self, stmt: Any) -> None:
-        builder = self.builder
+        builder, look = self.builder, text.rare_look(stmt)
         start, stop, step = (self._cast(bound, types.int64) for bound in text.bounds(stmt))
         counter = self._slot(NUMBER)
         builder.store(start, counter)
-        again, body, end = (builder.append_basic_block(f"{stmt.target.id}_{name}") for name in ("again", "body", "end"))
-        builder.branch(again)
+        again, strip, body, end = (builder.append_basic_block(f"{stmt.target.id}_{name}") for name in ("again", "strip", "body", "end"))
+        is_endless = text.is_endless(stmt, self._assigned)
+        if is_endless:
+            builder.cbranch(self._is_before(start, stop, step), again, end)
+        else:
+            builder.branch(again)
         builder.position_at_end(again)
         now = builder.load(counter)
-        builder.cbranch(self._is_before(now, stop, step), body, end)
+        if is_endless:
+            builder.branch(strip)
+        else:
+            builder.cbranch(self._is_before(now, stop, step), strip, end)
+        builder.position_at_end(strip)
+        left = None if look is None else self._strip(None if is_endless else builder.sub(stop, now))
+        builder.branch(body)
         builder.position_at_end(body)
+        now = builder.load(counter)
         self._store(stmt.target.id, now)
         self._ends.append(end)
         around, self._apart = self._apart, self._apart_in(stmt)
-        self._block(stmt.body)
+        self._block(stmt.body if look is None else stmt.body[:-1])
         self._apart = around
         self._ends.pop()
         if not builder.block.is_terminated:
             builder.store(builder.add(now, step, flags=["nsw"]), counter)
+            if look is not None:
+                self._end_strip(left, body)
+                self._block([look])
             builder.branch(again)
         builder.position_at_end(end)
 
+    def _strip(self, passes: Any) -> Any:
+        """A slot for the number of passes before the next look, of which `passes` are left: None if they never end.
+
+        LLVM sees a loop whose passes are counted, and may unroll it: a look in each pass costs as much as a test of the loop itself.
+        """
+        left, longest = self._slot(NUMBER), NUMBER(text.STRIP)
+        if passes is not None:
+            longest = self.builder.select(self.builder.icmp_signed("<", passes, longest), passes, longest)
+        self.builder.store(longest, left)
+        return left
+
+    def _end_strip(self, left: Any, body: Any) -> None:
+        """Goes on in `body` while passes of a strip are left."""
+        builder = self.builder
+        fewer = builder.sub(builder.load(left), NUMBER(1))
+        builder.store(fewer, left)
+        look = builder.append_basic_block("look")
+        builder.cbranch(builder.icmp_signed("==", fewer, NUMBER(0)), look, body)
+        builder.position_at_end(look)
+
     def _apart_in(self, loop: ast.For) -> Apart | None:
-        if any(isinstance(one, ast.For) for stmt in loop.body for one in ast.walk(stmt)):
+        if text.has_loop(loop.body):
             return None
         self._loops += 1
         return Apart(self.builder.module, f"{self.builder.function.name} {self._loops}", loop, self._memories, self._owned)
@@ -430,11 +465,12 @@ class Code:
         return self.builder.gep(array.data, [place])
 
     def _index(self, node: ast.expr, dim: Any) -> Any:
+        """The place of an index: not negative, as no index of generated text is (`check_loops`), but one that is written out."""
         type_ = plain(self.types.of[node])
         if not type_.signed:
             return self._cast(node, types.uintp)
-        index = self._cast(node, types.intp)
-        return index if self.types.is_natural(node) else self._from_end(index, dim)
+        index, number = self._cast(node, types.intp), text.integer(node)
+        return index if number is None or number >= 0 else self.builder.add(index, dim)
 
     def _from_end(self, index: Any, dim: Any) -> Any:
         builder = self.builder

@@ -33,7 +33,9 @@ OPERATORS: dict[type, Any] = {
     ast.GtE: operator.ge,
 }
 
-
+LOOKS = {"interrupted": 0, "interrupted_at": 0, "stopped": 1, "stopped_at": 1}
+"""Functions that look (`emit/looks.py`), and which operand is the number of steps before one first reads the clock."""
+STRIP = 64  # passes between two looks, where passes are brief
 _ZERO, _ONE = ast.Constant(0), ast.Constant(1)
 
 
@@ -64,6 +66,47 @@ def bounds(loop: ast.For) -> tuple[ast.expr, ast.expr, ast.expr]:
     if integer(step) == 0:
         raise Unknown(call)
     return start, stop, step
+
+
+def assigned(function: ast.FunctionDef) -> dict[str, list[ast.expr | None]]:
+    """By local: the expressions that are assigned to it; None among them for what is no assignment."""
+    found: dict[str, list[ast.expr | None]] = {argument.arg: [None] for argument in function.args.args}
+    for stmt in ast.walk(function):
+        if name := named(stmt):
+            found.setdefault(name, []).append(stmt.value)  # type: ignore[attr-defined]
+        elif isinstance(stmt, ast.AugAssign | ast.For) and isinstance(stmt.target, ast.Name):
+            found.setdefault(stmt.target.id, []).append(None)
+    return found
+
+
+def is_endless(loop: ast.For, of: dict[str, list[ast.expr | None]]) -> bool:
+    """True if a loop has no pass or 2**63 - 1 of them, which no computer ends: it asks for its bound once."""
+    start, stop, step = bounds(loop)
+    return integer(start) == 0 and integer(step) == 1 and _is_none_or_endless(stop, of)
+
+
+def _is_none_or_endless(stop: ast.expr | None, of: dict[str, list[ast.expr | None]]) -> bool:
+    if isinstance(stop, ast.IfExp):
+        return _is_none_or_endless(stop.body, of) and _is_none_or_endless(stop.orelse, of)
+    if isinstance(stop, ast.Name):
+        return stop.id in of and all(isinstance(one, ast.IfExp) and _is_none_or_endless(one, of) for one in of[stop.id])
+    return stop is not None and integer(stop) in (0, 2**63 - 1)
+
+
+def has_loop(stmts: list[ast.stmt]) -> bool:
+    """True if a loop stands among statements, or within one."""
+    return any(isinstance(one, ast.For) for stmt in stmts for one in ast.walk(stmt))
+
+
+def rare_look(loop: ast.For) -> ast.If | None:
+    """The look at the end of each pass of a loop (`emit/looks.py`) that may stand at the end of every STRIP passes: they are brief, since
+    the look itself lets more of them go by before it first reads the clock, and none holds a loop."""
+    look: Any = loop.body[-1]
+    test = look.test if isinstance(look, ast.If) and not look.orelse else None
+    if not isinstance(test, ast.Call) or not isinstance(test.func, ast.Name) or test.func.id not in LOOKS:
+        return None
+    is_brief = (integer(test.args[LOOKS[test.func.id]]) or 0) >= STRIP and not has_loop(loop.body)
+    return look if is_brief and integer(bounds(loop)[2]) == 1 else None
 
 
 def is_shape(node: Any) -> bool:
