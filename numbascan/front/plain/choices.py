@@ -127,6 +127,10 @@ def _ran(side: Part | None, parts: Sequence[Part | None], cells: Cells, before: 
                     if not raised.is_carried():
                         raise
                     error = raised
+                except IndexError as missing:  # what the branch reads is not there, as Python finds where it runs
+                    error = RaisedAtRun(IndexError(str(missing)))
+                    if not error.is_carried():
+                        raise
             objects = {name: assured(value, before[name]) for name, value in cells.values().items()}
             values = {name: held(value) for name, value in objects.items()}
         finally:
