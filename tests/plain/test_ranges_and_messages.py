@@ -42,3 +42,13 @@ def test_messages_say_what_to_write_where_none_meets_a_pair_and_where_no_source_
     exec("def total(n):\n    s = 0\n    for i in range(n):\n        s += i\n    return s\n", names)
     with pytest.raises(TypeError, match="in total, which is not converted, since its source cannot be read"):
         ns.jit(names["total"])(3)
+
+
+def test_texts_on_two_sides_of_a_choice_are_refused_with_the_line() -> None:
+    def digits(n: int) -> int:
+        counts = {"even": 0, "odd": 0}
+        counts["even" if n % 2 == 0 else "odd"] += 1
+        return counts["even"]
+
+    with pytest.raises(TypeError, match=r"'even' on one side \(.*test_ranges_and_messages.py, line \d+\) and 'odd' on the other"):
+        ns.jit(digits)(3)
