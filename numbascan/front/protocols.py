@@ -161,7 +161,7 @@ class Protocols:
         value = constant_value(self.node)
         if value is None:
             refuse_in_libraries()
-            why = _why_not_converted() if error is TracerBoolError else ""
+            why = _why_not_converted()
             raise error(f"{use} needs a concrete value, but {self._seen} is traced{at_line()}{why}; write {instead}")
         return value
 

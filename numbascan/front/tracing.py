@@ -27,7 +27,7 @@ from ..ir.node import CONSTANT, INPUT, ITEM, Node, constant_value, named, new_in
 from ..modes import Mode
 from ..ops.card import PLACE, at_line, is_library, is_users
 from ..ops.dims import DIM
-from ..ops.raising import RAISING
+from ..ops.raising import RAISING, is_error
 from ..types import TensorType
 from .captures.guards import Guards, random_state
 from .captures.numbers import Numbers
@@ -622,6 +622,7 @@ def close_over(inputs: Sequence[Node], outputs: Sequence[Node], mark: int = 0, c
 
     - `inputs` are inside, and nothing behind them is looked at.
     - Constants of one element are inside: code holds them, while arrays are handed to it.
+    - An error is inside, however old: nothing that it is made of says where it is raised.
     - What depends on `changing` (shared variables that every step replaces) is inside, however old.
     - Of a computed value that is only measured, the dimensions are given.
     """
@@ -637,7 +638,7 @@ def close_over(inputs: Sequence[Node], outputs: Sequence[Node], mark: int = 0, c
         if node.op is CONSTANT:
             if node.type.size != 1:
                 outside.append(node)
-        elif node not in inside and _is_outer(node, mark):
+        elif node not in inside and _is_outer(node, mark) and not is_error(node):
             outside.append(node)
         else:
             stack.extend(reversed(node.inputs))

@@ -22,7 +22,8 @@ _LOG_NORMAL = "-0.5 * ((x - loc) / scale)**2 - np.log(scale) - 0.5 * np.log(2 * 
 _UNIQUE = "np.unique(x, return_index=True, return_inverse=True, return_counts=True)"
 
 INSTEAD = {
-    **dict.fromkeys(("partition", "argpartition"), _ORDER_STATISTIC),
+    "partition": _ORDER_STATISTIC,
+    "argpartition": "np.argsort(x), whose first k are the places of the k least",
     **dict.fromkeys(("histogram2d", "histogramdd"), _COUNTS),
     **dict.fromkeys(("unique_values", "unique_counts", "unique_inverse", "unique_all"), _UNIQUE),
     **dict.fromkeys(("apply_along_axis", "apply_over_axes", "piecewise"), "ns.map(f, x), or np.where for a choice"),

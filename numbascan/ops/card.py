@@ -44,7 +44,7 @@ class Card:
     are its other names.
 
     is_cheap: an elementwise op of one or two instructions, which costs no more than a load.
-    folds: the op is computed while tracing if all operands are known.
+    folds: whether the op is computed while tracing if all operands are known; or a function that says so of their values.
     hint: the name in generated code of a result that the user has not named; default: the name of the op.
     dim_from: (node, axis) -> the operands that have that dimension of the result, each with its axis.
 
@@ -67,7 +67,7 @@ class Card:
     operands: str = ""
     aliases: str = ""
     is_cheap: bool = False
-    folds: bool = True
+    folds: bool | Callable[..., bool] = True
     hint: str = ""
     dim_from: Callable[[Node, int], list[tuple[Node, int]]] | None = None
 
@@ -141,7 +141,7 @@ def _folded(card: Card, inputs: tuple[Node, ...], types: tuple[TensorType, ...],
     if not card.folds or not inputs or len(types) != 1 or types[0].size is None or types[0].size > FOLD_LIMIT:
         return None
     values = [constant_value(node) for node in inputs]
-    if any(value is None for value in values):
+    if any(value is None for value in values) or (callable(card.folds) and not card.folds(*values)):
         return None
     with np.errstate(all="ignore"):
         (result,) = evaluate(card, types, tuple(node.type for node in inputs), values, attrs)

@@ -10,6 +10,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from ..ir.node import CONSTANT, Node
 from .card import Card, apply, register
 from .lowering import Indices, Operands, View
 
@@ -56,6 +57,7 @@ RAISING: Card = register(
         View(_dims, lambda view, index: index),
         samples=lambda: [((np.array([0.5, 2.0]), np.bool_(True)), {"error": "ValueError", "message": "a sample"})],
         linear=(0,),
+        folds=lambda x, holds: bool(holds),  # else only the run knows whether it gets there
         vjp=lambda node, cotangent: (
             apply(RAISING, cotangent, node.inputs[1], error=node.attr("error"), message=node.attr("message")),
             None,
@@ -63,3 +65,8 @@ RAISING: Card = register(
     )
 )
 """The first operand if the second holds, else an error. Cotangents are checked alike."""
+
+
+def is_error(node: Node) -> bool:
+    """Whether a node raises its error wherever it is computed."""
+    return node.op is RAISING and all(one.op is CONSTANT for one in node.inputs)

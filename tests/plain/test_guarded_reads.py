@@ -95,3 +95,72 @@ def test_sides_given_as_functions() -> None:
 
     assert ns.jit(chosen)(X, 5) == -1.0
     assert ns.jit(chosen)(X, 2) == -2.0
+
+
+# positions that are known, of arrays whose length is known: whether they are read is for the run to decide ---------------
+
+
+def a_known_position(x, n):
+    y = 0.0
+    if n > 3:
+        y = x[5]
+    return y
+
+
+def a_known_position_twice(x, n):
+    if n > 3 and x[3] > -5:
+        return x[3]
+    return x[n - 1] if n < 3 else x[-4]
+
+
+def a_write(x, n):
+    y = x.copy()
+    if n > 3:
+        y[3] += 1
+        y[0] = 7
+    elif n > 2:
+        y[0:2] = x[4]
+    return y
+
+
+def in_passes(x, n):
+    s = 0.0
+    for i in range(n - 2):
+        s += x[i] if i < 2 else x[3]
+    return s
+
+
+def of_a_list(x, n):
+    pair = [x[0], x[1]]
+    if n > 3:
+        pair[0] = pair[2]
+    return pair[0]
+
+
+@pytest.mark.parametrize("f", [a_known_position, a_known_position_twice, a_write, in_passes, of_a_list])
+def test_a_position_that_is_not_there_is_an_error_where_it_is_read(f: Callable[..., Any]) -> None:
+    jitted = ns.jit(f)
+    seen = []
+    for n in (1, 2, 3, 5):
+        try:
+            expected = f(X.copy(), n)
+        except IndexError as error:
+            seen.append(n)
+            with pytest.raises(IndexError, match=str(error).split()[0]):
+                jitted(X, n)
+        else:
+            np.testing.assert_array_equal(jitted(X, n), expected)
+    assert 5 in seen
+
+
+def test_lanes_and_gradients_of_a_position_that_is_not_there() -> None:
+    def f(x, n):
+        return x[3] ** 2 if n > 3 else x[0] ** 2
+
+    np.testing.assert_array_equal(ns.grad(f)(X, 1), [2.0, 0.0, 0.0])
+    with pytest.raises(IndexError, match="index 3 is out of bounds for axis 0 with size 3"):
+        ns.grad(f)(X, 4)
+    lanes = ns.vmap(f)
+    np.testing.assert_array_equal(lanes(np.array([X, 2 * X]), np.array([1, 2])), [1.0, 4.0])
+    with pytest.raises(IndexError, match="index 3 is out of bounds"):
+        lanes(np.array([X, 2 * X]), np.array([1, 4]))

@@ -12,10 +12,11 @@ from ...ir.node import Node, constant, constant_value
 from ...ops.index_entries import FULL, is_position, shortened
 from ...ops.indexing import GATHER, INC_SUBTENSOR, INDEX, SET_SUBTENSOR
 from ...ops.of_shape import of_shape
+from ...ops.raising import RAISING
 from ...ops.runtime_attributes import ARRAY, SizedCard, filled, settled, sized
 from ...ops.shape import SQUEEZE
 from ...tracebacks import entries
-from ..variable import METHODS, Variable, as_variable, at_line, check_weak, implements, is_large, number_as, op
+from ..variable import HOOKS, METHODS, Variable, as_variable, at_line, check_weak, implements, is_large, number_as, op
 from .choices import clip, where
 from .joining import stack
 from .shape import broadcast_arrays, broadcast_sizes, broadcast_to, expand_dims, ravel
@@ -118,7 +119,22 @@ def _spec(x: Variable, index: tuple[Any, ...]) -> tuple[tuple[Any, ...], int | N
     gap = _gap(entries, gaps[0]) if gaps and n_axes == x.ndim else None
     if gaps:
         entries[gaps[0] : gaps[0] + 1] = ["newaxis"] if gap is not None else [FULL] * (x.ndim - n_axes)
+    if HOOKS["decides"]():
+        entries = _missing_at_the_run(x, entries)
     return shortened(tuple(entries)), gap
+
+
+def _missing_at_the_run(x: Variable, entries: list[Any]) -> list[Any]:
+    """The entries in a branch or pass that may never run: a position that x lacks is an IndexError where it does."""
+    sizes = iter(enumerate(x.type.shape))
+    found = []
+    for entry in entries:
+        axis, size = (0, None) if entry == "newaxis" else next(sizes)
+        if isinstance(entry, int) and size is not None and not -size <= entry < size:
+            message = f"x[…]: index {entry} is out of bounds for axis {axis} with size {size}"
+            entry = op(RAISING, as_variable(0), as_variable(False), error="IndexError", message=message).node
+        found.append(entry)
+    return found
 
 
 def _gap(entries: list[Any], place: int) -> int | None:

@@ -127,6 +127,10 @@ def _ran(side: Part | None, parts: Sequence[Part | None], cells: Cells, before: 
                     if not raised.is_carried():
                         raise
                     error = raised
+                except IndexError as missing:  # what the branch reads is not there, as Python finds where it runs
+                    error = RaisedAtRun(IndexError(str(missing)))
+                    if not error.is_carried():
+                        raise
             objects = {name: assured(value, before[name]) for name, value in cells.values().items()}
             values = {name: held(value) for name, value in objects.items()}
         finally:
@@ -171,7 +175,9 @@ def _value(condition: Variable, then: Callable[[], Any], other: Callable[[], Any
                 f"a side of `a if c else b`, `and` or `or` writes {next(iter(noted.places.values())).label}; write it as an `if`"
             )
     way = "the value", values[0], values[1]
-    (result,), settle = joined([way], (" on one side", " on the other"), (frames[0], frames[1]), _chooser(condition.node, marks))
+    (result,), settle = joined(
+        [way], (f" on one side{at_line()}", " on the other"), (frames[0], frames[1]), _chooser(condition.node, marks)
+    )
     settle()
     return settle_holders("the value", list(zip(objects, frames, strict=True)), result)
 

@@ -102,13 +102,6 @@ def _float_pow(base: Any, exp: Any) -> Any:
     return _number(np.power(_number(base, "float64"), _number(exp, "float64")), "float64") if _is_traced(base, exp) else math.pow(base, exp)
 
 
-@replaces(pow)
-def _pow(base: Any, exp: Any, *mod: Any) -> Any:
-    if mod and _is_traced(base, exp, *mod):
-        raise TypeError(f"pow(a, b, m) of a traced value{at_line()}: its powers may not fit; write a loop of products modulo m")
-    return pow(base, exp, *mod) if _is_traced(base, exp) or mod else base**exp
-
-
 @replaces(divmod)
 def _divmod(a: Any, b: Any) -> Any:
     return (a // b, a % b) if _is_traced(a, b) else divmod(a, b)

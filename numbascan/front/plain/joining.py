@@ -316,9 +316,16 @@ def leaves_of(one: Any, other: Any, what: str, places: tuple[str, str]) -> tuple
     if not alike(structure, other_structure):
         raise TypeError(
             f"{what} is {describe_structure(structure)}{places[0]} and {describe_structure(other_structure)}{places[1]}, and only the run "
-            "decides which; give it one structure"
+            f"decides which; {one_structure(structure, other_structure)}"
         )
     return structure, list(zip(mine, theirs, strict=True))
+
+
+def one_structure(one: Structure, other: Structure) -> str:
+    """What to write where a value has two structures."""
+    if "None" not in (describe_structure(one), describe_structure(other)):
+        return "give it one structure"
+    return "beside None stands a number alone: give it numbers in both ways that tell, as found = (-1, -1) for no pair"
 
 
 Way = tuple[str, Any, Any]  # what a value is called, and the value on both ways

@@ -54,6 +54,7 @@ from .joining import (
     is_same,
     is_unassured,
     is_unbound,
+    one_structure,
     promoted,
     released,
     value_in,
@@ -634,7 +635,7 @@ class _Scan:
         if not alike(structure, one.structure):
             raise TypeError(
                 f"{self.what}: {one.label} is {describe_structure(one.structure)} before it and {describe_structure(structure)} behind a "
-                f"pass{at_line()}; give it one structure"
+                f"pass{at_line()}; {one_structure(one.structure, structure)}"
             )
         for leaf in leaves:
             if not is_numeric(leaf):

@@ -76,7 +76,7 @@ class Rows:
     def __getitem__(self, index: Any) -> Any:
         """An element, or some, of a range."""
         if isinstance(index, slice):
-            if index == slice(None, None, -1):
+            if index.start is None and index.stop is None and type(index.step) is int and index.step == -1:
                 return turned(self)
             numbers = self.array()[index]
             return Rows((PythonNumbers(numbers),), LEAF, dim(numbers, 0))

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..converted.source import runtime
 from ..variable import at_line
-from . import functions, growing, ordering, several, writers
+from . import functions, growing, ordering, parts_of_numbers, several, writers
 from .calls import callee
 from .checks import caught, failed, raised
 from .choices import both, choose, compared, one_of, value_of
@@ -106,4 +106,4 @@ vars(runtime).update(
     value_of=value_of,
 )
 
-__all__ = ["functions", "growing", "ordering", "several", "writers"]
+__all__ = ["functions", "growing", "ordering", "parts_of_numbers", "several", "writers"]

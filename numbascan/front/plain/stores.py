@@ -19,7 +19,7 @@ from ...ops.card import card_named
 from ...ops.raising import RAISING
 from ..converted.source import converted
 from ..tracing import NeedsTracedArrays
-from ..tree import flattened
+from ..tree import LEAF, flattened
 from ..variable import CAPTURE, METHODS, Variable, as_variable, at_line, op
 from ..views import PlainView, UnsureView
 from .arrays import behind_mask, changed, changed_where, written
@@ -109,6 +109,8 @@ def item(holder: Any, index: Any) -> Any:
     if isinstance(holder, range) and not isinstance(index, slice):
         place = _place_in(len(holder), as_variable(index), "range object index out of range")
         return holder.start + holder.step * place
+    if isinstance(holder, range):
+        return Rows((holder,), LEAF, len(holder))[index]
     return holder[index]
 
 

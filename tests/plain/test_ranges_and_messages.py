@@ -1,0 +1,54 @@
+"""Slices of ranges whose bounds only the run knows, and what messages tell to write."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import numbascan as ns
+
+
+@pytest.mark.parametrize("part", [slice(3, None), slice(-3, None), slice(None, 30), slice(2, 9, 3), slice(None, None, -2)])
+def test_slices_of_ranges_with_bounds_that_only_the_run_knows(part: slice) -> None:
+    def sliced(n: int, start: int, stop: int, step: int) -> tuple[int, int, int]:
+        s = t = 0
+        for i in range(n)[start:stop:step]:
+            s = 3 * s + i
+        for i in range(20)[start::2]:
+            t = 3 * t + i
+        return s, t, range(n)[start:stop][0]
+
+    known = part.indices(12)
+    for start in {known[0], known[0] - 12}:
+        args = 12, start, 12 if part.stop is None else part.stop, abs(known[2])
+        assert ns.jit(sliced)(*args) == sliced(*args)
+
+
+def test_messages_say_what_to_write_where_none_meets_a_pair_and_where_no_source_is() -> None:
+    def pair(x: np.ndarray) -> tuple[int, float] | None:
+        best = None
+        for i, v in enumerate(x):
+            if best is None or v > best[1]:
+                best = (i, v)
+        return best
+
+    with pytest.raises(
+        TypeError, match=r"best is None before it .*test_ranges_and_messages.py, line \d+.*; beside None stands a number alone: give"
+    ):
+        ns.jit(pair)(np.arange(30.0))
+    names: dict[str, Any] = {}
+    exec("def total(n):\n    s = 0\n    for i in range(n):\n        s += i\n    return s\n", names)
+    with pytest.raises(TypeError, match="in total, which is not converted, since its source cannot be read"):
+        ns.jit(names["total"])(3)
+
+
+def test_texts_on_two_sides_of_a_choice_are_refused_with_the_line() -> None:
+    def digits(n: int) -> int:
+        counts = {"even": 0, "odd": 0}
+        counts["even" if n % 2 == 0 else "odd"] += 1
+        return counts["even"]
+
+    with pytest.raises(TypeError, match=r"'even' on one side \(.*test_ranges_and_messages.py, line \d+\) and 'odd' on the other"):
+        ns.jit(digits)(3)
