@@ -93,8 +93,8 @@ class Notes:
         file.parent.mkdir(parents=True, exist_ok=True)
         made_of = kernel_key.made_of
 
-        def noted(text: str) -> list[str]:
-            parts = made_of(text)
+        def noted(text: str, *compiles: str) -> list[str]:
+            parts = made_of(text, *compiles)
             self.now.add(
                 kernel_key.digest([*kept_kernels.changed, *parts, text])
             )  # what a test has changed is like nothing that has passed

@@ -62,7 +62,7 @@ def _statistics(function: Any, types: list[tuple[str, int]], text: str) -> list[
     read = [function.__globals__.get(name) for name in code.co_names]  # kept: what has gone leaves its id to others
     key = (code.co_code, repr(code.co_consts), code.co_names, code.co_varnames, *map(id, read), *types)
     if key not in _known:
-        parts = [*made_of(text), text, function.__name__, str(types), str(CAPABILITIES), *_compilers()]
+        parts = [*made_of(text, cuda_package.__name__), text, function.__name__, str(types), str(CAPABILITIES), *_compilers()]
         rows = passed_before.of_cuda(
             parts, lambda: [list(astuple(one)) for one in cuda_package.machine_code(function, types, CAPABILITIES)]
         )
