@@ -52,13 +52,13 @@ def kernel_key(text: str, *more: object) -> str:
     return digest([*_environment(), *map(str, more), *made_of(text), text])
 
 
-def made_of(text: str, compiles: str = COMPILES) -> list[str]:
+def made_of(text: str, compiles: str = "") -> list[str]:
     """What a generated module uses of numbascan, as texts in a fixed order: the part of its key that no machine and no version changes.
 
-    compiles: the module that compiles it.
+    compiles: the module that compiles it, else that of the CPU.
     """
     reached = Reached()
-    reached.module(compiles)
+    reached.module(compiles or COMPILES)
     reached.imports(_imports(text, ""))
     for name in HELPERS.keys() & {word.removesuffix(in_lanes("")) for word in re.findall(r"\w+", text)}:
         reached.helper(name)
