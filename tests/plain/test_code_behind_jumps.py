@@ -88,3 +88,35 @@ def return_behind_two_ways_on(x: Any) -> Any:
 def test_a_jump_behind_a_jump_is_none(f: Callable[..., Any], n: int) -> None:
     x = np.arange(float(n)) + 1
     assert ns.jit(f, mode="python")(x) == f(x)
+
+
+factor = 5.0
+
+
+def bound_behind_return(x: Any) -> Any:
+    y = x * factor  # noqa: F823 - what this is about
+    return y
+    factor = 3.0  # noqa: F841 - never runs
+
+
+def run_over_behind_return(x: Any) -> Any:
+    y = x * factor  # noqa: F823 - what this is about
+    return y
+    for factor in range(3):
+        y += factor
+
+
+def read_within_and_bound_behind_return(x: Any) -> Any:
+    def inner() -> Any:
+        return x * factor
+
+    return inner()
+    factor = 3.0
+
+
+@pytest.mark.parametrize("f", [bound_behind_return, run_over_behind_return, read_within_and_bound_behind_return], ids=lambda f: f.__name__)
+def test_a_name_bound_behind_a_jump_alone_is_local(f: Callable[..., Any]) -> None:
+    """The variable of the module with this name is another one."""
+    for called in (f, ns.jit(f, mode="python")):
+        with pytest.raises(NameError, match="factor"):
+            called(np.arange(3.0))

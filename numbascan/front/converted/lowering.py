@@ -239,7 +239,7 @@ class _Lowering:
         result = ast.FunctionDef(
             name=node.name,
             args=self.expressions.visit(node.args),
-            body=[*start, *self._declarations(node.body), *lines] or [ast.Pass()],
+            body=[*start, *self._declarations(node.body, lines), *lines] or [ast.Pass()],
             decorator_list=[self.expressions.visit(one) for one in node.decorator_list],
             returns=node.returns,
             type_comment=None,
@@ -247,8 +247,9 @@ class _Lowering:
         vars(result)["type_params"] = getattr(node, "type_params", [])
         return ast.copy_location(result, node)
 
-    def _declarations(self, body: Sequence[ast.stmt]) -> list[ast.stmt]:
-        """The first lines: `global` and `nonlocal`, then what makes the names that branches share this function's own.
+    def _declarations(self, body: Sequence[ast.stmt], lowered: Sequence[ast.stmt]) -> list[ast.stmt]:
+        """The first lines: `global` and `nonlocal`, then what makes names this function's own: those that branches share, and those that
+        the user's `body` binds behind a jump alone, since `lowered` has none of it.
 
         That is an assignment that never runs.
         """
@@ -258,8 +259,9 @@ class _Lowering:
             lines += [cls(names)] if names else []
         if self.declared:  # what becomes of other functions' variables is noted where this one is called
             lines.append(ast.Expr(_call("rebinds", *[_lambda(_load(name)) for name in self.declared])))
-        names = [name for name in (*assigned(body), *self.made) if name not in self.declared]
-        if names and self.n_parts:
+        bound = () if self.n_parts else assigned(lowered)
+        names = [name for name in (*assigned(body), *self.made) if name not in (*self.declared, *bound)]
+        if names:
             targets: list[ast.expr] = [ast.Name(name, ast.Store()) for name in dict.fromkeys(names)]
             lines.append(ast.If(ast.Constant(False), [ast.Assign(targets, ast.Constant(None))], []))
         return [_at(line, self.node) for line in lines]
