@@ -95,9 +95,8 @@ class Notes:
 
         def noted(text: str, *compiles: str) -> list[str]:
             parts = made_of(text, *compiles)
-            self.now.add(
-                kernel_key.digest([*kept_kernels.changed, *parts, text])
-            )  # what a test has changed is like nothing that has passed
+            # with something else in the place of what compiles, it is like nothing that has passed
+            self.now.add(kernel_key.digest([*kept_kernels.changed, *parts, text]))
             return parts
 
         kernel_key.made_of = noted

@@ -122,3 +122,15 @@ def test_kaisers_window() -> None:
             np.testing.assert_allclose(jitted(n, beta), np.kaiser(n, beta), rtol=1e-12)
     with pytest.raises(TypeError, match="a whole number"):
         jitted(5.5, 1.0)
+
+
+@pytest.mark.parametrize("module", [math, cmath], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("x", [1.0, -2.5, math.inf, -math.inf, math.nan])
+def test_what_is_told_of_a_number_is_pythons_own_truth(module, x):
+    def told(x, y):
+        near = module.isclose(x, y, rel_tol=0.1)
+        return near + near, -module.isfinite(x), module.isinf(x) + module.isnan(y) + module.isinf(y)
+
+    jitted = ns.jit(told)
+    for y in (x, 1.05, math.inf):
+        assert [int(one) for one in jitted(x, y)] == [int(one) for one in told(x, y)]

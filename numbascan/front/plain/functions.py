@@ -402,8 +402,27 @@ def _of_one(known: Callable[..., Any], finish: Callable[[Any], Any]) -> Callable
 
 for _name in ("floor", "ceil", "trunc"):
     replaces(getattr(math, _name))(_of_one(getattr(math, _name), partial(_rounded, getattr(np, _name))))
-for _name in ("isnan", "isinf", "isfinite"):
-    replaces(getattr(math, _name))(_of_one(getattr(math, _name), getattr(np, _name)))
+
+
+def _told_of(known: Callable[[Any], bool], ours: Callable[[Any], Any], dtype: str) -> Callable[[Any], Any]:
+    return lambda x: python_bool(ours(_number(x, dtype))) if _is_traced(x) else known(x)
+
+
+def _is_near(known: Callable[..., bool], dtype: str) -> Callable[..., Any]:
+    def isclose(a: Any, b: Any, *, rel_tol: float = 1e-9, abs_tol: float = 0.0) -> Any:
+        if not _is_traced(a, b, rel_tol, abs_tol):
+            return known(a, b, rel_tol=rel_tol, abs_tol=abs_tol)
+        a, b = _number(a, dtype), _number(b, dtype)
+        is_near = abs(a - b) <= np.maximum(rel_tol * np.maximum(abs(a), abs(b)), abs_tol)
+        return python_bool((a == b) | (np.isfinite(a) & np.isfinite(b) & is_near))
+
+    return isclose
+
+
+for _module, _dtype in ((math, "float64"), (cmath, "complex128")):
+    replaces(_module.isclose)(_is_near(_module.isclose, _dtype))
+    for _name in ("isnan", "isinf", "isfinite"):
+        replaces(getattr(_module, _name))(_told_of(getattr(_module, _name), getattr(np, _name), _dtype))
 
 
 @replaces(math.log)
@@ -454,15 +473,6 @@ def _prod(items: Any, /, *, start: Any = 1) -> Any:
 
     run(items, multiply, ("product",))
     return product
-
-
-@replaces(math.isclose)
-def _isclose(a: Any, b: Any, *, rel_tol: float = 1e-9, abs_tol: float = 0.0) -> Any:
-    if not _is_traced(a, b, rel_tol, abs_tol):
-        return math.isclose(a, b, rel_tol=rel_tol, abs_tol=abs_tol)
-    a, b = _number(a, "float64"), _number(b, "float64")
-    is_near = abs(a - b) <= np.maximum(rel_tol * np.maximum(abs(a), abs(b)), abs_tol)
-    return (a == b) | (np.isfinite(a) & np.isfinite(b) & is_near)
 
 
 @replaces(math.modf)

@@ -208,23 +208,6 @@ def _log(z: Any, *base: Any) -> Any:
     return first / others[0] if others else first
 
 
-@replaces(cmath.isclose)
-def _isclose(a: Any, b: Any, *, rel_tol: float = 1e-9, abs_tol: float = 0.0) -> Any:
-    if not _is_traced(a, b, rel_tol, abs_tol):
-        return cmath.isclose(a, b, rel_tol=rel_tol, abs_tol=abs_tol)
-    a, b = _number(a, "complex128"), _number(b, "complex128")
-    is_near = abs(a - b) <= np.maximum(rel_tol * np.maximum(abs(a), abs(b)), abs_tol)
-    return python_bool((a == b) | (np.isfinite(a) & np.isfinite(b) & is_near))
-
-
-def _asked(known: Callable[[Any], bool], ours: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda z: python_bool(ours(_number(z, "complex128"))) if _is_traced(z) else known(z)
-
-
-for _test, _ours in ((cmath.isnan, np.isnan), (cmath.isinf, np.isinf), (cmath.isfinite, np.isfinite)):
-    replaces(_test)(_asked(_test, _ours))
-
-
 # windows --------------------------------------------------------------------------------------------------------------
 
 
