@@ -425,12 +425,19 @@ for _module, _dtype in ((math, "float64"), (cmath, "complex128")):
         replaces(getattr(_module, _name))(_told_of(getattr(_module, _name), getattr(np, _name), _dtype))
 
 
-@replaces(math.log)
-def _log(x: Any, *base: Any) -> Any:
-    if not _is_traced(x, *base):
-        return math.log(x, *base)
-    logarithm = _of_math(math.log, np.log, "float64")
-    return logarithm(x) / logarithm(*base) if base else logarithm(x)
+def _to_base(known: Callable[..., Any], dtype: str) -> Callable[..., Any]:
+    logarithm = _of_math(known, np.log, dtype)
+
+    def log(x: Any, *base: Any) -> Any:
+        if not _is_traced(x, *base):
+            return known(x, *base)
+        return logarithm(x) / logarithm(*base) if base else logarithm(x)
+
+    return log
+
+
+for _module, _dtype in ((math, "float64"), (cmath, "complex128")):
+    replaces(_module.log)(_to_base(_module.log, _dtype))
 
 
 @replaces(math.hypot)

@@ -200,14 +200,6 @@ def _rect(r: Any, phi: Any) -> Any:
     return _number(op(card_named("complex"), as_variable(real), as_variable(imag)), "complex128")
 
 
-@replaces(cmath.log)
-def _log(z: Any, *base: Any) -> Any:
-    if not _is_traced(z, *base):
-        return cmath.log(z, *base)
-    first, *others = (_number(np.log(_number(one, "complex128")), "complex128") for one in (z, *base))
-    return first / others[0] if others else first
-
-
 # windows --------------------------------------------------------------------------------------------------------------
 
 
