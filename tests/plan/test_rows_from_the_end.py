@@ -93,3 +93,53 @@ def test_the_end_of_a_loop_in_a_step_costs_no_row_per_step_of_it() -> None:
     np.testing.assert_allclose(f(batch, 9), (rows[-3] + rows[-1])[:, 1:], rtol=1e-14)
     f(batch, 1000)
     assert f.memory().total < 20 * ROW
+
+
+def test_an_element_of_the_last_rows_at_a_place_that_the_run_knows() -> None:
+    k = nt.lscalar("k")
+    out = ns.scan(lambda u: u[::-1] * 0.5, outputs_info=x, n_steps=n, return_updates=False)
+    f = ns.function([x, n, k], [out[-1, k], out[-3:, k]])
+    path = [START]
+    for _ in range(9):
+        path.append(path[-1][::-1] * 0.5)
+    for place in (0, 7, -1):
+        last, three = f(START, 9, place)
+        assert last == path[-1][place]
+        np.testing.assert_array_equal(np.array(path[-3:])[:, place], three)
+    assert f.memory().work + f.memory().results < 6 * ROW
+    with pytest.raises(IndexError):
+        f(START, 9, 50)
+
+
+def filtered_and_smoothed(y: Any) -> Any:
+    ahead, last = np.zeros(200), 0.0
+    for t in range(200):
+        last = 0.9 * last + 0.3 * y[t]
+        ahead[t] = last
+    x = np.zeros(200)
+    x[-1] = ahead[-1]
+    for t in reversed(range(199)):
+        x[t] = ahead[t] + 0.5 * x[t + 1]
+    return x[0] + x[-1]
+
+
+def rows_of_elements(y: Any) -> Any:
+    table, total = np.zeros((20, 10)), 0.0
+    for t in range(200):
+        table[t % 20, t // 20] = np.sin(y[t])
+    for i in range(20):
+        for j in range(10):
+            total += table[i][j] * (i - j)
+    return total
+
+
+@pytest.mark.parametrize("f", [filtered_and_smoothed, rows_of_elements])
+def test_loops_that_read_what_a_loop_has_written_read_its_last_row(f: Any) -> None:
+    y = np.cos(np.arange(200.0))
+    compiled, slope = ns.jit(f), ns.grad(f)
+    np.testing.assert_allclose(compiled(y), f(y), rtol=1e-13)
+    way = np.random.default_rng(1).normal(size=200)
+    expected = (f(y + 1e-6 * way) - f(y - 1e-6 * way)) / 2e-6
+    np.testing.assert_allclose(slope(y) @ way, expected, rtol=1e-6)
+    assert compiled.memory().work < 3 * y.nbytes
+    assert slope.memory().work < 12 * y.nbytes

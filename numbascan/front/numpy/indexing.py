@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...errors import TracerError
-from ...ir.node import Node, constant, constant_value
+from ...ir.loop_node import SCAN
+from ...ir.node import Node, constant, constant_value, owner_of
 from ...ops.index_entries import FULL, is_position, shortened
 from ...ops.indexing import GATHER, INC_SUBTENSOR, INDEX, SET_SUBTENSOR
 from ...ops.of_shape import of_shape
@@ -44,13 +45,19 @@ def getitem(x: Variable, index: Any) -> Variable:
 def of_whole(part: Variable) -> Variable:
     """A part of a row, `x[i][j]`, as the part of the whole array that it is, `x[i, j]`: what reads it does not ask for the row.
 
-    `nt.set_subtensor` of it replaces a part of the row all the same.
+    `nt.set_subtensor` of it replaces a part of the row all the same. The last row of a loop's result stays: a loop that keeps it alone
+    needs no memory for the others.
     """
     node = part.node
-    while node.op is INDEX and (row := node.inputs[0]).op is INDEX and all(map(is_position, _entries_of(row))):
+    while node.op is INDEX and (row := node.inputs[0]).op is INDEX and all(map(is_position, _entries_of(row))) and not _is_last_state(row):
         spec = (*filled(_entries_of(row), iter(row.inputs[1:])), *filled(_entries_of(node), iter(node.inputs[1:])))
         node = sized(INDEX, (row.inputs[0],), spec)
     return part if node is part.node else Part(node, *_origin(part, "x[…]"))
+
+
+def _is_last_state(row: Node) -> bool:
+    """True if `row` is the last row of a loop's result."""
+    return _entries_of(row) == (-1,) and owner_of(row.inputs[0])[0].op is SCAN
 
 
 def is_there(part: Variable, value: Any) -> bool:
