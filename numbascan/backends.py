@@ -17,7 +17,7 @@ from .emit.cpu import FINITE_OR_NOT
 from .emit.estimates import KernelMemory, Memory, lanes_of, memory_of
 from .errors import CudaUnavailableError
 from .ir.loops import Alloc, Function, walk
-from .modes import Mode
+from .modes import LOOP_PASSES, Mode
 from .ops.card import at_line
 from .plan.cpu import CPU
 from .plan.cuda import CUDA
@@ -110,6 +110,7 @@ class Cuda(Backend):
 
 
 BACKENDS: dict[str, Backend] = {"numba": Backend(), "cuda": Cuda()}
+LOOP_PASSES.update(dict.fromkeys(one.__name__ for backend in BACKENDS.values() for one in backend.machine.passes))
 OF_LANGUAGES = {backend.language: mode for mode, backend in BACKENDS.items()}  # the modes whose code `source` shows
 
 

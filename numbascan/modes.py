@@ -13,22 +13,8 @@ OF_PYTENSOR = {"FAST_RUN": "numba", "FAST_COMPILE": "python"}
 """PyTensor's names of modes: results soon at each call, or soon at the first."""
 REWRITES: dict[str, None] = {}
 """The names of rewrites that `without` takes, in their order. rewrite/pipeline.py, which stands above this module, puts its own in."""
-LOOP_PASSES = (
-    "fuse",
-    "interchange",
-    "distribute",
-    "split",
-    "tiles",
-    "masks",
-    "blocks",
-    "strips",
-    "ahead",
-    "edges",
-    "simd",
-    "stack",
-    "threads",
-)
-"""More names that it takes: those of plan/cpu.py and plan/cuda.py."""
+LOOP_PASSES: dict[str, None] = {}
+"""The names of loop passes that it takes, too. backends.py puts in those of its targets."""
 
 
 @with_entries()

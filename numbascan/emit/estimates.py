@@ -12,7 +12,7 @@ import numpy as np
 
 from ..ir.loops import Alias, Alloc, Apply, Call, Expr, For, Function, If, Index, Let, Load, Return, Stmt, Store, names_in, walk
 from ..ops.elementwise import HELPERS
-from ..plan.passes.threads import AT_ONCE
+from ..plan.gpu.threads import AT_ONCE
 from .text import expression, handed, statements, view_text
 
 LONGER = 1000  # further steps, to see what grows

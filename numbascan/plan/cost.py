@@ -35,7 +35,7 @@ def vector_cost(expr: Index, target: Target) -> float:
 def is_few(loop: For, target: Target) -> bool:
     """True if a loop is known to have too few passes for a tile of lanes."""
     passes = sub(loop.stop, loop.start)
-    return isinstance(passes, int) and passes < target.few_lanes
+    return isinstance(passes, int) and passes < target.min_lanes
 
 
 def vector_gain(expr: Index) -> bool:

@@ -7,23 +7,36 @@ mathematical functions are measured (docs/accuracy.md tells which have a SIMD fo
 from __future__ import annotations
 
 from ..ir.loops import CALL, DIVISION, FUNCTION, PLAIN
-from .passes.ahead import ahead
+from .passes.batched_draws import batched_draws
 from .passes.blocks import blocks
-from .passes.distribute import distribute
-from .passes.edges import edges
-from .passes.fuse import fuse
+from .passes.distribution import distribution
+from .passes.fusion import fusion
+from .passes.if_conversion import if_conversion
+from .passes.index_set_splitting import index_set_splitting
 from .passes.interchange import interchange
-from .passes.masks import masks
-from .passes.simd import simd
-from .passes.split import split
-from .passes.stack import stack
+from .passes.peeling import peeling
+from .passes.reassociation import reassociation
+from .passes.stack_rows import stack_rows
 from .passes.strips import strips
 from .passes.tiles import tiles
 from .target import Cost, Target
 
 CPU = Target(
     name="cpu",
-    passes=(fuse, interchange, distribute, split, tiles, masks, blocks, strips, ahead, edges, simd, stack),
+    passes=(
+        fusion,
+        interchange,
+        distribution,
+        index_set_splitting,
+        tiles,
+        if_conversion,
+        blocks,
+        strips,
+        batched_draws,
+        peeling,
+        reassociation,
+        stack_rows,
+    ),
     costs={PLAIN: Cost(3.5, 0.6, 0.2), DIVISION: Cost(13, 5, 1.7), FUNCTION: Cost(20, 18, 3.5), CALL: Cost(20, 20, 20)},
     routines=frozenset({"np.dot", "draws.words_ahead", "draws.normals_ahead", "draws.single_normals_ahead"}),
     calls_routines=True,
@@ -37,17 +50,17 @@ CPU = Target(
     tile=64,  # eight of the widest registers, enough to hide the latency of a step
     cache=2**19,  # a share of the second-level cache
     tile_memory=2**26,
-    few_lanes=16,
-    few_steps=16,
-    left_by_lane=8,
+    min_lanes=16,
+    min_steps=16,
+    max_lane_sums=8,
     short_step=2.0,
     kept_steps=8,  # a cache line of a lane's row
     block=256,  # a few arrays of this length stay in the first-level cache
     block_gain=0.8,
-    longest_strip=64,
-    drawn_ahead=64,
-    few_draws=4,
-    written_out=8,
+    max_strip=64,
+    draws_at_once=64,
+    min_draws=4,
+    unroll_limit=8,
     stack_row=4096,
     stack=65536,
 )

@@ -9,23 +9,23 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .cpu import CPU
-from .passes.distribute import distribute
-from .passes.fuse import fuse
-from .passes.threads import threads
+from .gpu.threads import threads
+from .passes.distribution import distribution
+from .passes.fusion import fusion
 
 CUDA = replace(
     CPU,
     name="cuda",
-    passes=(fuse, distribute, threads),
+    passes=(fusion, distribution, threads),
     routines=frozenset(),
     calls_routines=False,
     adds_rows=False,  # one sum for each thread, in a register
     locals_limit=16,
     stores_parts=False,  # registers have no places
     rotated_locals=32,
-    few_lanes=32,  # a warp
-    few_steps=0,  # lanes alone are worth threads
-    left_by_lane=32,  # each is one more tree of sums
+    min_lanes=32,  # a warp
+    min_steps=0,  # lanes alone are worth threads
+    max_lane_sums=32,  # each is one more tree of sums
     stack_row=2048,
     stack=8192,
 )

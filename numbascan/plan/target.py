@@ -39,17 +39,17 @@ class Target:
     tile: int  # lanes that run side by side
     cache: int  # bytes that the memory of such lanes should fit into
     tile_memory: int  # bytes that it may take if a lane has very much
-    few_lanes: int  # lanes below which tiles, or threads, gain nothing
-    few_steps: int  # steps of a lane below which tiles and loop distribution gain nothing
-    left_by_lane: int  # most numbers that a lane leaves for the second loop of a distribution
+    min_lanes: int  # lanes below which tiles, or threads, gain nothing
+    min_steps: int  # steps of a lane below which tiles and loop distribution gain nothing
+    max_lane_sums: int  # most numbers that a lane leaves for the second loop of a distribution
     short_step: float  # cycles of the SIMD unit per lane below which counting the lanes of a step takes as long as the step
     kept_steps: int  # steps of a tile whose results are kept before they are moved to the rows of lanes
     block: int  # steps of a block of time
     block_gain: float  # the fraction of the plain loop's cost below which blocks pay
-    longest_strip: int  # steps
-    drawn_ahead: int  # numbers that are drawn at once
-    few_draws: int  # steps below which draws ahead gain nothing
-    written_out: int  # passes from which a loop is long enough for SIMD, unless the compiler unrolls it first
+    max_strip: int  # steps
+    draws_at_once: int  # numbers that are drawn at once
+    min_draws: int  # steps below which draws ahead gain nothing
+    unroll_limit: int  # passes from which a loop is long enough for SIMD, unless the compiler unrolls it first
     stack_row: int  # bytes of a work row on the stack
     stack: int  # bytes of all such rows of a function
 

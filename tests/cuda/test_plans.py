@@ -42,7 +42,7 @@ from numbascan.ir.loops import (
 from numbascan.ir.mentions import memory_of, mentions_in
 from numbascan.ir.names import Names
 from numbascan.plan.cuda import CUDA
-from numbascan.plan.passes.threads import threads
+from numbascan.plan.gpu.threads import threads
 
 N, I, J, T = (Name("int64", name) for name in ("n", "i", "j", "t"))
 MATRIX = np.random.default_rng(4).normal(size=(50, 50))

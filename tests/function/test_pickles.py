@@ -64,7 +64,7 @@ EXAMPLES = {
     "Checkpoint": [(ns.Checkpoint(memory="1MB"), itself)],
     "Function": [(ns.function([v], v * weights), calls(X))],
     "Lop": [(ns.Lop(v**2, v, v), of_v)],
-    "Mode": [(ns.Mode(threads=2, without=["fuse"]), itself)],
+    "Mode": [(ns.Mode(threads=2, without=["fusion"]), itself)],
     "Rop": [(ns.Rop(v**2, v, v), of_v)],
     "ScanArgs": [
         (

@@ -40,7 +40,7 @@ from numbascan.ir.loops import (
 )
 from numbascan.ir.names import Names
 from numbascan.plan.cpu import CPU
-from numbascan.plan.passes.distribute import distribute
+from numbascan.plan.passes.distribution import distribution
 from numbascan.plan.passes.tiles import tiles
 
 rng = np.random.default_rng(4)
@@ -246,7 +246,7 @@ def test_passes_that_meet_in_a_view_stay_one_loop() -> None:
     after = [Let("total", Y, is_new=False), Store("out", (I,), TOTAL), Let("z", Load("float64", "seen", (I,)))]
     *body, steps, end = _lanes(*after, kind="time").body
     function = replace(_lanes(), body=[*body, Alias("seen", "out", ROWS, (0, 90)), steps, end])
-    assert len([stmt for stmt in distribute(function, CPU).body if isinstance(stmt, For)]) == 1
+    assert len([stmt for stmt in distribution(function, CPU).body if isinstance(stmt, For)]) == 1
 
 
 def test_memory_is_taken_for_no_more_lanes_than_there_are() -> None:
@@ -266,7 +266,7 @@ def test_lanes_that_have_very_much_take_few_at_a_time() -> None:
 
 
 def _in_two(*after: Stmt, step: Sequence[Stmt] = ()) -> list[For]:
-    return [stmt for stmt in distribute(_lanes(*after, step=step, kind="time"), CPU).body if isinstance(stmt, For)]
+    return [stmt for stmt in distribution(_lanes(*after, step=step, kind="time"), CPU).body if isinstance(stmt, For)]
 
 
 def test_what_lanes_add_is_added_behind_them() -> None:

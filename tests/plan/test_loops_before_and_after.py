@@ -82,7 +82,7 @@ def log(x: Expr) -> Apply:
 
 
 LOOPS: dict[str, tuple[list[Stmt], str, str]] = {
-    "fuse": (
+    "fusion": (
         [For("i", 0, N, [Store("a", (I,), sin(load("x", I)))]), For("j", 0, N, [Store("out", (J,), plus(load("a", J), load("y", J)))])],
         """
 for i in range(n):
@@ -112,7 +112,7 @@ if 0 < steps:
         out[i] = out_i
 """,
     ),
-    "distribute": (
+    "distribution": (
         [
             Let("total", HALF),
             For(
@@ -147,7 +147,7 @@ for i in range(n):
     total = add_any_order(total, v_of[i])
 """,
     ),
-    "split": (
+    "index_set_splitting": (
         [
             Let("v", ONE),
             For(
@@ -208,7 +208,7 @@ for i0 in range(0, n, 64):
         out[i0 + s] = v
 """,
     ),
-    "masks": (
+    "if_conversion": (
         [
             For(
                 "i",
@@ -309,7 +309,7 @@ for t0 in range(0, n, 256):
         total = add_any_order(total, log(v_block[s]))
 """,
     ),
-    "ahead": (
+    "batched_draws": (
         [For("t", 0, N, [Store("out", (T,), plus(load("x", T), WORD))], kind="time")],
         """
 for t in range(n):
@@ -363,7 +363,7 @@ for i in range(n):
     out[i] = row[0]
 """,
     ),
-    "edges": (
+    "peeling": (
         [For("i", 0, N, [Store("out", (I,), load("x", choice(compare("<", sub(I, 1), 0), sub(add(I, N), 1), sub(I, 1))))])],
         """
 for i in range(n):
@@ -376,7 +376,7 @@ for i in range(1, n):
     out[i] = x[i - 1]
 """,
     ),
-    "simd": (
+    "reassociation": (
         [
             Let("v", ONE),
             Let("total", ONE),
@@ -402,7 +402,7 @@ for t in range(n):
     total += v
 """,
     ),
-    "stack": (
+    "stack_rows": (
         [Alloc("row", (12,), "float64"), Alloc("long", (N,), "float64"), Alloc("result", (3,), "float64"), Return(("result",))],
         """
 row = np.empty(12)

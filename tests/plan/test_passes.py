@@ -108,18 +108,18 @@ def settled(starts):
 
 
 PROGRAMS: dict[str, list[tuple[Callable[..., Any], tuple[Any, ...]]]] = {
-    "fuse": [(two_rows, (WIDE,))],
+    "fusion": [(two_rows, (WIDE,))],
     "interchange": [(powers, (rng.uniform(0.5, 1.5, size=40),))],
-    "distribute": [(running_sums, (LANES,))],
-    "split": [(last_rows, (LANES,))],
+    "distribution": [(running_sums, (LANES,))],
+    "index_set_splitting": [(last_rows, (LANES,))],
     "tiles": [(pendulums, (LANES,))],
-    "masks": [(settled, (LANES,))],
+    "if_conversion": [(settled, (LANES,))],
     "blocks": [(likelihood, (X,))],
     "strips": [(two_lags, (A, B, C, WIDE))],
-    "ahead": [(noise, (X,)), (noise_in_lanes, (LANES,))],
-    "edges": [(ring, (rng.normal(size=40),))],
-    "simd": [(row_sums, (rng.normal(size=(20, 12)),))],
-    "stack": [(row_sums, (rng.normal(size=(20, 12)),)), (pendulums, (LANES,)), (likelihood, (X,))],
+    "batched_draws": [(noise, (X,)), (noise_in_lanes, (LANES,))],
+    "peeling": [(ring, (rng.normal(size=40),))],
+    "reassociation": [(row_sums, (rng.normal(size=(20, 12)),))],
+    "stack_rows": [(row_sums, (rng.normal(size=(20, 12)),)), (pendulums, (LANES,)), (likelihood, (X,))],
 }
 
 

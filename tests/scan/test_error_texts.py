@@ -122,7 +122,7 @@ def test_a_scalar_is_no_sequence():
         (
             {"without": ["foo"]},
             ValueError,
-            "without holds 'foo', which is neither a rewrite nor a loop pass; .*one_step, .*fuse, .*stack",
+            "without holds 'foo', which is neither a rewrite nor a loop pass; .*one_step, .*fusion, .*stack_rows",
         ),
         ({"without": "one_step"}, TypeError, "without is 'one_step'; give a list"),
         ({"without": 3}, TypeError, "without is 3; give a list"),

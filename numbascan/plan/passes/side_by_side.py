@@ -224,7 +224,7 @@ def _with_loops(stmts: Sequence[Stmt], loops: tuple[For, ...] = ()) -> Iterator[
 
 def has_many_steps(stmts: Sequence[Stmt], target: Target) -> bool:
     """True if a lane makes steps, and not only a few."""
-    return any(True for _ in outermost_times(stmts)) and _steps(stmts) >= target.few_steps
+    return any(True for _ in outermost_times(stmts)) and _steps(stmts) >= target.min_steps
 
 
 def _steps(stmts: Sequence[Stmt]) -> float:

@@ -82,7 +82,7 @@ def _is_plain(loop: For) -> bool:
 def _strips(loop: For, function: Function, target: Target, names: Names, shapes: dict[str, tuple[Index, ...]]) -> list[Stmt] | None:
     try:
         body = StepDependences(loop, function)
-        length = body.best_length(target.longest_strip)
+        length = body.best_length(target.max_strip)
     except Unclear:
         return None
     return _Strips(body, length, names, shapes).make() if length else None

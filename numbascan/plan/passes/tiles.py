@@ -15,7 +15,7 @@ Every loop of a lane goes outside, and the statements between two of them become
 lanes is done once (see side_by_side.py). Scalars that more than one pass uses live in small rows on the stack; memory of a lane gets the
 lane as its last axis (4,096 lanes of Lorenz, Runge-Kutta: 16 -> 1.8 ns a step of a lane, its gradient 34 -> 5.2). Results that steps store
 in rows of their lanes lie far from each other: they are kept for some steps, and then moved lane by lane.
-A loop that stores only from some step on has become two loops (see split.py), and each goes outside.
+A loop that stores only from some step on has become two loops (see index_set_splitting.py), and each goes outside.
 Not handled:
 - lanes of different lengths
 - conditions that differ between lanes
@@ -95,7 +95,7 @@ class MemoryOfLanes:
 
     @classmethod
     def of(cls, lanes: Lanes, around: Surroundings, target: Target) -> MemoryOfLanes | None:
-        """Memory for as many lanes as fit in the cache, but for `few_lanes` at least, and for fewer if a lane takes very much.
+        """Memory for as many lanes as fit in the cache, but for `min_lanes` at least, and for fewer if a lane takes very much.
 
         None if the width is known only at run time and cannot be computed in front of the loop.
         """
@@ -105,8 +105,8 @@ class MemoryOfLanes:
         if not arrays:
             return cls(arrays, most)
         size = greatest(reduce(add, map(_bytes, arrays)), 1)
-        in_cache = mul(floor_div(target.cache, mul(size, target.few_lanes)), target.few_lanes)
-        width = least(least(greatest(in_cache, target.few_lanes), most), greatest(floor_div(target.tile_memory, size), 1))
+        in_cache = mul(floor_div(target.cache, mul(size, target.min_lanes)), target.min_lanes)
+        width = least(least(greatest(in_cache, target.min_lanes), most), greatest(floor_div(target.tile_memory, size), 1))
         read = {name for name, _ in names_in(size)}
         is_outermost = {*map(id, arrays), id(lanes.loop)} <= around.outermost and not read & around.changed
         return cls(arrays, width) if isinstance(width, int) or is_outermost else None

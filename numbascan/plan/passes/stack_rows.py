@@ -16,7 +16,7 @@ from ...ir.loops import Alias, Alloc, Function, Return, Stmt, rebuilt, walk
 from ..target import Target
 
 
-def stack(function: Function, target: Target) -> Function:
+def stack_rows(function: Function, target: Target) -> Function:
     """The function with such rows on the stack."""
     every = list(walk(function.body))
     returned = _returned(every)

@@ -37,7 +37,7 @@ from ...ir.loops import (
 from ..target import Target
 
 
-def split(function: Function, target: Target) -> Function:
+def index_set_splitting(function: Function, target: Target) -> Function:
     """The function with such loops over time split in two."""
     return replace(function, body=rebuilt(function.body, lambda stmt: _in_two(stmt) if isinstance(stmt, For) else None))
 

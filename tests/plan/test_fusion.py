@@ -20,7 +20,7 @@ def loop(counter: str, *body: Stmt) -> For:
 
 
 def fuse(stmts: list[Stmt]) -> list[Stmt]:
-    return passes.fuse.fuse(Function("f", (), stmts), CPU).body
+    return passes.fusion.fusion(Function("f", (), stmts), CPU).body
 
 
 def text(stmts: list[Stmt]) -> str:
@@ -101,7 +101,7 @@ def test_rows_that_are_not_one_are_written_in_one_loop() -> None:
 
     def loops(first: Index, second: Index, place: Index = J) -> int:
         stmts: list[Stmt] = [loop("i", Store("a", (first, I), load("x", I))), loop("j", Store("b", (J,), load("a", second, place)))]
-        return len(passes.fuse.fuse(Function("f", (), stmts, rings=rings), CPU).body)
+        return len(passes.fusion.fusion(Function("f", (), stmts, rings=rings), CPU).body)
 
     assert loops(now, before, add(J, 1)) == loops(0, 1, add(J, 1)) == loops(add(N, 1), N, add(J, 1)) == 1
     assert loops(now, now, add(J, 1)) == loops(0, N, add(J, 1)) == loops(now, Name("int64", "b_before"), add(J, 1)) == 2

@@ -15,7 +15,7 @@ from ..cost import is_sum
 from ..target import Target
 
 
-def simd(function: Function, target: Target) -> Function:
+def reassociation(function: Function, target: Target) -> Function:
     """The function with such loops marked, and plain additions everywhere else."""
     return replace(function, body=_for_simd(function.body, target))
 
@@ -37,7 +37,7 @@ def _for_simd(stmts: Sequence[Stmt], target: Target, is_pass: bool = False) -> l
 
 def _is_written_out(loop: For, target: Target) -> bool:
     """Would LLVM write out the passes of a loop that are many enough for SIMD?"""
-    return isinstance(loop.stop, int) and loop.stop >= target.written_out and loop.start == 0 and loop.step == 1
+    return isinstance(loop.stop, int) and loop.stop >= target.unroll_limit and loop.start == 0 and loop.step == 1
 
 
 def _in_order(expr: Expr) -> Expr | None:

@@ -79,7 +79,7 @@ MOVES = 4  # a load, a choice and a store for each state and for the mask, in un
 WIDEST = 2  # registers may be twice as wide as those of the cost model
 
 
-def masks(function: Function, target: Target) -> Function:
+def if_conversion(function: Function, target: Target) -> Function:
     """The function with such loops in tiles, and the rows for tiles in front."""
     around = Surroundings.of(function)
     names = function.names.copy()

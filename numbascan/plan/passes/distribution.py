@@ -44,7 +44,7 @@ from ..target import Target
 from .side_by_side import Lanes, Surroundings, has_many_steps
 
 
-def distribute(function: Function, target: Target) -> Function:
+def distribution(function: Function, target: Target) -> Function:
     """The function with such loops distributed."""
     around, names = Surroundings.of(function), function.names.copy()
     outermost = around.outermost
@@ -62,7 +62,7 @@ def _in_two(loop: For, around: Surroundings, names: Names, target: Target) -> li
     last = _last_statements(loop)
     first = [stmt for stmt in loop.body if not any(stmt is one for one in last)]
     left = _left(loop, first, last, around) if last else None
-    if left is None or len(left) > target.left_by_lane:
+    if left is None or len(left) > target.max_lane_sums:
         return None
     side_by_side = Lanes(replace(loop, body=first, kind="lanes"), around)
     if not side_by_side.are_independent():

@@ -69,7 +69,7 @@ _LONGEST = 64  # parts of an operand up to which its locals are substituted
 Places = dict[tuple[int, Apply], Load]  # where a draw's number is, by the id of the loop over lanes around it and the draw
 
 
-def ahead(function: Function, target: Target) -> Function:
+def batched_draws(function: Function, target: Target) -> Function:
     """The function with such loops in strips, and the memory for the numbers in front."""
     allocs = [stmt for stmt in walk(function.body) if isinstance(stmt, Alloc)]
     rooms = {stmt.name: stmt.shape[0] for stmt in allocs if stmt.shape and isinstance(stmt.shape[0], int)}
@@ -121,15 +121,15 @@ class _Ahead:
         """The loop with its draws made ahead: all at once if its passes are known to be few, else strip by strip."""
         most = loop.stop if isinstance(loop.stop, int) else pieces.get(loop.stop)
         has_lanes = any(draw.lanes for draw in draws)
-        if loop.start == 0 and most is not None and most <= 4 * self.target.drawn_ahead and not has_lanes:
+        if loop.start == 0 and most is not None and most <= 4 * self.target.draws_at_once and not has_lanes:
             draws_first, places = self._made(draws, Name("int64", loop.name), 0, loop.stop, most)
             return [*draws_first, self._inside(_with_numbers(loop, places), pieces)]
         first, stop = (Name("int64", self._fresh(f"{loop.name}{k}")) for k in (0, 1))
-        draws_first, places = self._made(draws, Name("int64", loop.name), first, stop, self.target.drawn_ahead)
+        draws_first, places = self._made(draws, Name("int64", loop.name), first, stop, self.target.draws_at_once)
         kind = "time" if loop.kind == "time" else "sequential"
         inner = replace(self._inside(_with_numbers(loop, places), pieces), start=first, stop=stop, kind=kind)
-        body = [Let(stop.name, least(add(first, self.target.drawn_ahead), loop.stop)), *draws_first, inner]
-        pieces_of_loop = For(first.name, loop.start, loop.stop, body, self.target.drawn_ahead, loop.kind)
+        body = [Let(stop.name, least(add(first, self.target.draws_at_once), loop.stop)), *draws_first, inner]
+        pieces_of_loop = For(first.name, loop.start, loop.stop, body, self.target.draws_at_once, loop.kind)
         if not may_end(inner.body):
             return [pieces_of_loop]
         ended = self._fresh("ended")
@@ -179,7 +179,7 @@ class _Ahead:
     def _draws(self, loop: For) -> Iterator[_Draw]:
         """The draws that may be made ahead, in a loop's body and in loops over the lanes of a tile inside it."""
         passes = sub(loop.stop, loop.start)
-        if loop.step != 1 or (isinstance(passes, int) and passes < self.target.few_draws):
+        if loop.step != 1 or (isinstance(passes, int) and passes < self.target.min_draws):
             return
         inner = [stmt for stmt in loop.body if isinstance(stmt, For) and stmt.step == 1]
         found = [

@@ -111,7 +111,7 @@ def test_the_bits_of_a_lane_depend_on_nothing_but_its_inputs(program: Callable[.
 
 
 def test_without_the_pass_arithmetic_has_the_same_bits() -> None:
-    one, other = (ns.jit(ns.vmap(arithmetic), mode=ns.Mode(without=without)) for without in ([], ["masks"]))
+    one, other = (ns.jit(ns.vmap(arithmetic), mode=ns.Mode(without=without)) for without in ([], ["if_conversion"]))
     arguments = STARTS, LENGTHS["one by one"]
     for found, expected in zip(flat(one(*arguments)), flat(other(*arguments)), strict=True):
         assert found.tobytes() == expected.tobytes()

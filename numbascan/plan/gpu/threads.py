@@ -62,9 +62,9 @@ from ...ir.loops import (
     with_expressions,
 )
 from ...ir.mentions import mentioned, mentions_in, used_by_alone
+from ..passes.side_by_side import Surroundings
 from ..target import Target
 from .lane_sums import Added, added_by_lanes, added_in_groups, added_up, at_once_in_groups, leaving, memory_of_parts
-from .side_by_side import Surroundings
 
 AT_ONCE = Template("at_once({0}, {1})")
 """The number of passes whose memory fits at once: of {0} passes, with {1} bytes each."""
@@ -120,7 +120,7 @@ class _Sharing:
             if any(_depends(inner, one.name) for one in nest):  # no rectangular nest: its passes could not be counted as one loop
                 break
             nest.append(inner)
-        if not nest or self._passes(nest) < self.target.few_lanes or not (is_outermost or self._is_small(own)):
+        if not nest or self._passes(nest) < self.target.min_lanes or not (is_outermost or self._is_small(own)):
             return [replace(loop, body=self._block(loop.body, is_outermost=False))]
         if own:
             return self._with_memory(loop, own)
@@ -133,7 +133,7 @@ class _Sharing:
         """A loop whose passes add to shared arrays, in threads; empty if something else prevents that."""
         lanes = leaving(loop, added)
         own = [*self._own(loop), *(one.left for one in added)]
-        if self._passes([loop]) < self.target.few_lanes or not self._is_shared(lanes, own):
+        if self._passes([loop]) < self.target.min_lanes or not self._is_shared(lanes, own):
             return []
         return self._with_memory(lanes, own, added)
 
@@ -147,7 +147,7 @@ class _Sharing:
         is_of_card = all(one.kind == "sequential" for one in (loop, *inside) if isinstance(one, For))
         is_sum = all(_is_in_any_order(stmt, is_of_card) for stmt in moved) and all(within[name] == 1 for name in names)
         is_sum = is_sum and len(moved) == len(names) and not any(isinstance(stmt, Store | Alloc | If | Fail) for stmt in inside)
-        return names if is_sum and names and self._is_shared(loop, (), names) and self._passes([loop]) >= self.target.few_lanes else set()
+        return names if is_sum and names and self._is_shared(loop, (), names) and self._passes([loop]) >= self.target.min_lanes else set()
 
     def _summed(self, loop: For, sums: set[str]) -> For:
         """The loop marked as one of sums, with the loops inside that hold the same sums."""

@@ -10,7 +10,7 @@ import numbascan.tensor as nt
 from numbascan.emit.runtime.routines import draws
 from numbascan.ir.loops import Name, add, parts, sub
 from numbascan.ops import draw_methods
-from numbascan.plan.passes.ahead import _expanded
+from numbascan.plan.passes.batched_draws import _expanded
 
 KEY = np.uint64(0x452821E638D01377), np.uint64(0xBE5466CF34E90C6C)
 ROUTINES = {

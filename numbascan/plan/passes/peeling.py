@@ -1,4 +1,4 @@
-"""A loop whose elements come from another place at its edges does the edges by themselves, so that the SIMD unit takes the rest.
+"""Loop peeling: a loop whose elements come from another place at its edges does these by themselves, and the SIMD unit takes the rest.
 
     # before: for i in range(n):                                  # after: if 0 < n:
     #             y[i] = x[i - 1 + n if i - 1 < 0 else i - 1]      #            y[0] = x[n - 1]
@@ -71,7 +71,7 @@ _UNSIGNED = Template("np.uint64({0})")
 Turns = Mapping[Expr, tuple[Index, bool]]  # by condition: the pass from which on it is otherwise, and what it is before
 
 
-def edges(function: Function, target: Target) -> Function:
+def peeling(function: Function, target: Target) -> Function:
     """The function with such loops in pieces."""
     return replace(function, body=_each(function.body, set()))
 

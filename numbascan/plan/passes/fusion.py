@@ -35,7 +35,7 @@ class _Loops:
         return self.known[id(loop)][1]
 
 
-def fuse(function: Function, target: Target) -> Function:
+def fusion(function: Function, target: Target) -> Function:
     """The function with neighbouring loops merged, inside out."""
     return replace(function, body=_fused(function.body, _Loops(Memory(function.body, function.rings))))
 

@@ -48,8 +48,8 @@ from ...ir.loops import (
 )
 from ...ir.mentions import loads_in
 from ...ir.names import Names
+from ..passes.side_by_side import Lanes, Surroundings
 from ..target import Target
-from .side_by_side import Lanes, Surroundings
 
 GROUP = 512
 """Lanes per group. With just enough lanes to fill a device, a thread adds about as many parts of groups as lanes of its group."""

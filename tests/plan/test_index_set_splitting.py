@@ -11,7 +11,7 @@ import numbascan as ns
 from numbascan.ir.loops import For, Function, If, Let, Literal, Name, Store, add, compare, sub
 from numbascan.ir.names import Names
 from numbascan.plan.cpu import CPU
-from numbascan.plan.passes.split import split
+from numbascan.plan.passes.index_set_splitting import index_set_splitting
 
 START, RATES = np.random.default_rng(3).normal(size=(70, 3)), np.linspace(1, 2, 70)
 
@@ -52,9 +52,9 @@ def test_a_loop_that_stores_from_some_step_on_becomes_two() -> None:
     store = Store("rows", (sub(t, first),), s)
     guarded = If(compare(">=", t, first), [store])
     function = Function("walk", (), [For("t", 0, 9, [step, guarded], kind="time")], Names())
-    one, two = split(function, CPU).body
+    one, two = index_set_splitting(function, CPU).body
     assert (one.body, two.body) == ([step], [step, store])  # type: ignore[attr-defined]
     assert one.stop == two.start  # type: ignore[attr-defined]
     other = If(compare(">=", t, Literal("int64", 4)), [store])
     for body in ([step, guarded, other], [Let("first", first, is_new=False), guarded], [step, If(compare(">=", first, t), [store])]):
-        assert len(split(Function("walk", (), [For("t", 0, 9, body, kind="time")], Names()), CPU).body) == 1
+        assert len(index_set_splitting(Function("walk", (), [For("t", 0, 9, body, kind="time")], Names()), CPU).body) == 1
