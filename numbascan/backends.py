@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from .emit import cpu, cuda
 from .emit.cache import jit_is_off, load, load_kernels
-from .emit.cpu import FINITE_OR_NOT
+from .emit.cpu import module as cpu
+from .emit.cuda import module as cuda
 from .emit.estimates import KernelMemory, Memory, lanes_of, memory_of
 from .errors import CudaUnavailableError
 from .ir.loops import Alloc, Function, walk
@@ -41,7 +41,7 @@ class Backend:
 
     def text(self, function: Function, mode: Mode) -> str:
         """The text of a module."""
-        return cpu.module_text(function, (FINITE_OR_NOT if mode.check_finite else "True") * mode.fastmath, mode.threads)
+        return cpu.module_text(function, (cpu.FINITE_OR_NOT if mode.check_finite else "True") * mode.fastmath, mode.threads)
 
     def loaded(self, plan: Plan, text: str, name: str, device: int) -> Callable[..., Any] | None:
         """The compiled function; None where Numba is told to compile nothing."""

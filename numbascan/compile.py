@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from .backends import BACKENDS, OF_LANGUAGES, backend_of
-from .emit import exported as exporting
 from .emit.cache import is_of_numba, not_compiled
-from .emit.cpu import FINITE_OR_NOT, beginnings, error_texts
+from .emit.cpu.module import FINITE_OR_NOT, beginnings
 from .emit.estimates import Memory, memory_of, steps_of, work_of
+from .emit.export import module as exporting
 from .emit.inside.looks import cause
+from .emit.messages import error_texts
 from .emit.runtime.device_array import DeviceArray
 from .errors import ScanTypeError
 from .grad.mit_mots import plain_graphs

@@ -23,7 +23,7 @@ FOLDER = Path(os.environ.get("NUMBASCAN_TEST_CACHE") or Path(os.environ.get("XDG
 SIZE = "4GB"  # about four full runs that share no kernel; those that were not used for longest go
 DAYS = 30  # for which what is not compiled code is kept
 COMPILES = ("numbascan.emit", "numbascan.ops", "numba.", "llvmlite", "scipy", "numpy")
-DO_NOT = ("numbascan.emit.cache", "numbascan.emit.cache_bound", "numbascan.emit.kernel_key", "numbascan.emit.cpu", "numbascan.emit.cuda")
+DO_NOT = tuple(f"numbascan.emit.{name}" for name in ("cache", "cache_bound", "kernel_key", "cpu.module", "cuda.module"))
 
 changed: list[str] = []
 """What keys hold besides: something in the place of what compiles, until the test ends."""

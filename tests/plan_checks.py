@@ -21,7 +21,7 @@ from zlib import crc32
 
 import numpy as np
 
-from numbascan.emit.cpu import RESERVED, beginnings, module_text
+from numbascan.emit.cpu.module import RESERVED, beginnings, module_text
 from numbascan.emit.names import LOOKS
 from numbascan.ir.check import IllegalGraphError
 from numbascan.ir.check_loops import check_loops

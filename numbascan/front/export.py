@@ -1,7 +1,7 @@
 """Compiled objects as modules that stand alone, and as functions that other code compiled by Numba calls.
 
-Both come from one text (`emit/exported.py`). `export` writes the module where the user says; `njit_of` keeps it beside the generated code
-and takes its function `name_njit`. What the function reads from outside is written in as it is now: arrays, numbers, shared variables,
+Both come from one text (`emit/export/module.py`). `export` writes the module where the user says; `njit_of` keeps it beside the generated
+code and takes its function `name_njit`. What the function reads from outside is written in as it is now: arrays, numbers, shared variables,
 states of streams.
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 
 from ..compile import exported
 from ..emit.cache import jit_is_off, load_module
-from ..emit.exported import Interface, Parameter
+from ..emit.export.module import Interface, Parameter
 from ..ir.graph import Graph
 from ..ir.names import parameter_name
 from .runner import Runner

@@ -22,7 +22,7 @@ import pytest
 from numbascan import backends
 from numbascan import compile as stages
 from numbascan.emit.cache import load_kernels
-from numbascan.emit.cuda import called_routines, kernel_types
+from numbascan.emit.cuda.module import called_routines, kernel_types
 from numbascan.emit.inside import cuda_package
 from numbascan.errors import gpu
 

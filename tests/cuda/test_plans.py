@@ -10,7 +10,7 @@ from kernel_text import loops_alone
 
 import numbascan as ns
 import numbascan.tensor as nt
-from numbascan.emit.grid import in_all_threads
+from numbascan.emit.cuda.grid import in_all_threads
 from numbascan.ir.loops import (
     ACCUMULATE,
     IN_ORDER,

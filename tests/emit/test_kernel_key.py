@@ -151,7 +151,7 @@ def test_every_file_of_runtime_and_inside_counts_where_it_is_reached(room: str, 
         assert others == {text for text in texts if module in reached_by(text).modules}, module
 
 
-@pytest.mark.parametrize("module", ["emit.cpu", "emit.text", "emit.cuda", "plan.plan", "ops.special", "compile"])
+@pytest.mark.parametrize("module", ["emit.cpu.module", "emit.text", "emit.cuda.module", "plan.plan", "ops.special", "compile"])
 def test_what_writes_text_is_in_no_key(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
     before = {text: key(text) for text in KERNELS.values()}
     with_line(monkeypatch, f"numbascan.{module}")

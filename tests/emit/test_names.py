@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import numbascan as ns
 import numbascan.tensor as nt
 from numbascan.compile import _identifier
-from numbascan.emit import cuda
-from numbascan.emit.cpu import RESERVED, beginnings, module_text
+from numbascan.emit.cpu.module import RESERVED, beginnings, module_text
+from numbascan.emit.cuda import module as cuda
 from numbascan.emit.names import ROUTINES
 from numbascan.emit.runtime import routines
 from numbascan.ir.graph import close

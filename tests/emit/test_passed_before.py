@@ -64,7 +64,7 @@ def test_a_test_that_has_passed_is_left_out_until_its_kernels_or_its_file_change
 
 CHANGES: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "a function beside a card": lambda patch: patch.setattr(kernel_key.HELPERS["sigmoid"].function, "__defaults__", (1,)),
-    "the file that compiles": lambda patch: patch.setattr(kernel_key, "COMPILES", f"{kernel_key.PACKAGE}.emit.cpu"),
+    "the file that compiles": lambda patch: patch.setattr(kernel_key, "COMPILES", f"{kernel_key.PACKAGE}.emit.cpu.module"),
     "something in the place of what compiles": lambda patch: patch.setattr(kept_kernels, "changed", ["a1b2"]),
 }
 

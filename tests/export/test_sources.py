@@ -6,8 +6,8 @@ from itertools import chain
 
 import pytest
 
+from numbascan.emit.export.sources import NotPortable, Sources, _module
 from numbascan.emit.names import HELPERS, INTRINSICS, ROUTINES
-from numbascan.emit.sources import NotPortable, Sources, _module
 
 LEFT_OUT = {name for name in INTRINSICS if not name.startswith("wrapping")}  # from modules that stand alone
 CALLED = [name for names in HELPERS.values() for name in names if not (name.endswith("_in_lanes") or name in LEFT_OUT)]

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from ops.harness import cards_on, helpers
 
-from numbascan.emit.in_lanes import with_lanes
+from numbascan.emit.cpu.in_lanes import with_lanes
 from numbascan.emit.text import statements
 from numbascan.ir.loops import Apply, For, Load, Name, Store
 from numbascan.types import TensorType

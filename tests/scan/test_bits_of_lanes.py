@@ -14,7 +14,7 @@ from wide import wide
 
 import numbascan as ns
 import numbascan.tensor as nt
-from numbascan.emit.in_lanes import with_lanes
+from numbascan.emit.cpu.in_lanes import with_lanes
 from numbascan.ir.loops import FUNCTION, Apply, Break, For, If, Let, Literal, Load, Name, Store, Template, compare
 from numbascan.ops.elementwise import HELPERS, in_lanes
 

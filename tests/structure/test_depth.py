@@ -11,7 +11,7 @@ from wide import wide
 
 import numbascan as ns
 import numbascan.tensor as nt
-from numbascan.emit.cpu import module_text
+from numbascan.emit.cpu.module import module_text
 from numbascan.ir.graph import close
 from numbascan.ir.loops import parts, walk
 from numbascan.plan.cpu import CPU

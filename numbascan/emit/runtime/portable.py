@@ -1,4 +1,4 @@
-"""Functions that generated code calls, written with public names of NumPy and Numba, for standalone modules (`emit/exported.py`).
+"""Functions that generated code calls, written with public names of NumPy and Numba, for standalone modules (`emit/export/module.py`).
 
 A function here replaces that of the same name in `intrinsics.py`, `vecmath.py`, `random.py`, `routines/` or `inside/`. Its text is copied
 into modules, with all that it calls, so nothing here may import numbascan but functions that can be copied, too. Results agree up to the

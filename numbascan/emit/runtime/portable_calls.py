@@ -1,4 +1,4 @@
-"""Functions that exported modules call around their kernels. Their text is copied into these modules (`emit/exported.py`)."""
+"""Functions that exported modules call around their kernels. Their text is copied into these modules (`emit/export/module.py`)."""
 
 from __future__ import annotations
 

@@ -159,7 +159,7 @@ def _sides(loop: For, places: Iterable[Index]) -> tuple[dict[Index, int], dict[I
 
 
 def _edge(loop: For, condition: Expr, only: Index | None) -> list[Stmt]:
-    """An edge; `only`: its one pass, if there is one under a condition. A function has other bits outside of loops (emit/in_lanes.py)."""
+    """An edge; `only`: its one pass, if there is one under a condition. A function has other bits outside loops (emit/cpu/in_lanes.py)."""
     if loop.start == loop.stop or condition == Literal("bool", False):
         return []
     exprs = [part for stmt in loop.body for expr in expressions(stmt) for part in parts(expr)]

@@ -34,7 +34,7 @@ OPERATORS: dict[type, Any] = {
 }
 
 LOOKS = {"interrupted": 0, "interrupted_at": 0, "stopped": 1, "stopped_at": 1}
-"""Functions that look (`emit/looks.py`), and which operand is the number of steps before one first reads the clock."""
+"""Functions that look (`emit/cpu/looks.py`), and which operand is the number of steps before one first reads the clock."""
 STRIP = 64  # passes between two looks, where passes are brief
 _ZERO, _ONE = ast.Constant(0), ast.Constant(1)
 
@@ -99,8 +99,10 @@ def has_loop(stmts: list[ast.stmt]) -> bool:
 
 
 def rare_look(loop: ast.For) -> ast.If | None:
-    """The look at the end of each pass of a loop (`emit/looks.py`) that may stand at the end of every STRIP passes: they are brief, since
-    the look itself lets more of them go by before it first reads the clock, and none holds a loop."""
+    """The look at the end of each pass of a loop (`emit/cpu/looks.py`) that may stand at the end of every STRIP passes.
+
+    They are brief, since the look itself lets more of them go by before it first reads the clock, and none holds a loop.
+    """
     look: Any = loop.body[-1]
     test = look.test if isinstance(look, ast.If) and not look.orelse else None
     if not isinstance(test, ast.Call) or not isinstance(test.func, ast.Name) or test.func.id not in LOOKS:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from dataclasses import replace
 
-from ..ir.loops import (
+from ...ir.loops import (
     FUNCTION,
     Apply,
     Expr,
@@ -30,7 +30,7 @@ from ..ir.loops import (
     names_in,
     walk,
 )
-from ..ops.elementwise import in_lanes
+from ...ops.elementwise import in_lanes
 
 SHORT = 128  # passes up to which LLVM may unroll a loop fully: the loop around it then has none inside
 

@@ -26,7 +26,7 @@ from functools import reduce
 from operator import or_
 from typing import TypeGuard
 
-from ..ir.loops import (
+from ...ir.loops import (
     Alias,
     Alloc,
     Apply,
@@ -50,7 +50,7 @@ from ..ir.loops import (
     sub,
     walk,
 )
-from ..ir.mentions import loads_in, mentions_in
+from ...ir.mentions import loads_in, mentions_in
 
 IS_FIRST = Apply("bool", Template("cuda.grid(1) == 0"), ())
 SHARED = ("threads", "sums")

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Sequence, Set
 from dataclasses import replace
 
-from ..ir.loops import (
+from ...ir.loops import (
     CHOICE_BETWEEN,
     Alias,
     Alloc,
@@ -37,8 +37,8 @@ from ..ir.loops import (
     slope_and_rest,
     walk,
 )
-from ..ir.mentions import loads_in
-from ..ir.names import Names
+from ...ir.mentions import loads_in
+from ...ir.names import Names
 from .in_lanes import may_be_vectors
 
 HIDDEN = Template("lanes({0})")

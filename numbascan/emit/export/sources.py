@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
-from ..ops import draw_methods, rejection
-from ..ops.elementwise import HELPERS
+from ...ops import draw_methods, rejection
+from ...ops.elementwise import HELPERS
 
-PORTABLE, OPS = f"{__package__}.runtime.portable", draw_methods.__name__.rpartition(".")[0]
+EMIT, OPS = __package__.rpartition(".")[0], draw_methods.__name__.rpartition(".")[0]
+PORTABLE = f"{EMIT}.runtime.portable"
 PUBLIC = ("fractions", "math", "numba", "numpy", "scipy", "sys", "zlib")  # modules that a text may import; SciPy only if it can do without
 PORTABLE_SPECIAL = ("polygamma", "_power_sum")  # in runtime/special.py; the rest there is SciPy's
 STACK_MEMORY = re.compile(r"numba\.carray\(stack_memory\((\w+)\), \(SMALL, SMALL\)\)")
@@ -82,7 +83,7 @@ class Sources:
     def routine(self, name: str) -> str:
         """Takes a routine on whole arrays, such as `linalg.solve_into_3`; returns its name in the module."""
         module, _, routine = name.partition(".")
-        return self.take(f"{__package__}.runtime.routines.{module}", "dot_into" if name == "np.dot" else routine)
+        return self.take(f"{EMIT}.runtime.routines.{module}", "dot_into" if name == "np.dot" else routine)
 
     def take(self, module: str, name: str) -> str:
         """Takes the statement that defines a name, as `module` sees it, after those that it needs; returns the name there."""
@@ -145,10 +146,10 @@ def _defining(module: str, name: str) -> tuple[str, str]:
         if name in _RANDOM:
             return rejection.__name__, name
         if name in PORTABLE_SPECIAL:
-            return f"{__package__}.runtime.special", name
+            return f"{EMIT}.runtime.special", name
         if name in HELPERS and (HELPERS[name].module == "special" or not module):
             raise NotPortable(f"{name} is machine code of SciPy")
-        if module.startswith(f"{__package__}.inside"):
+        if module.startswith(f"{EMIT}.inside"):
             whose = {"lapack": "LAPACK's routine", "numpy_fft": "machine code of NumPy:"}
             what = whose.get(f"{module}.{name}".split(".inside.")[1].partition(".")[0], "a private part of Numba:")
             raise NotPortable(f"it calls {what} {name}")

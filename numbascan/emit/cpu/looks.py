@@ -24,7 +24,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..ir.loops import (
+from ...ir.loops import (
     DIFFERENCE,
     IN_ORDER,
     PRODUCT,
@@ -53,7 +53,7 @@ from ..ir.loops import (
     walk,
     with_blocks,
 )
-from ..ir.names import Names
+from ...ir.names import Names
 from .in_lanes import may_be_vectors
 
 LONG = 1 << 16  # statements from which a loop is worth a look: some 20 µs

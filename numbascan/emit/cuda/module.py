@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..ir.loops import (
+from ...ir.loops import (
     ACCUMULATE,
     IN_ORDER,
     PRODUCT,
@@ -54,15 +54,15 @@ from ..ir.loops import (
     walk,
     with_expressions,
 )
-from ..ir.mentions import memory_of, mentioned, mentions_in
-from ..ir.names import WORD
-from .cpu import named_messages, without_location
+from ...ir.mentions import memory_of, mentioned, mentions_in
+from ...ir.names import WORD
+from ..messages import named_messages, without_location
+from ..names import HELPERS, has_gpu_code
+from ..runtime.external_names import EXTERNALS, function_of
+from ..runtime.gpu_names import LARGE_PRODUCT, MOST_NUMBERS, OF_GPU
+from ..text import expression, statement
 from .grid import SHARED, Unfit, in_all_threads, is_checked, is_wide, nest_of
-from .names import HELPERS, has_gpu_code
 from .products import OperandPlace, product_of, products_in
-from .runtime.external_names import EXTERNALS, function_of
-from .runtime.gpu_names import LARGE_PRODUCT, MOST_NUMBERS, OF_GPU
-from .text import expression, statement
 
 _CALLED = re.compile(rf"(?<![\w.])({WORD})\(")
 FUNCTIONS_OF_MATH = re.compile(r"(?<![\w.])(?:math|np)\.(\w+)\(")
@@ -690,7 +690,7 @@ def _on_host(text: str) -> str:
 
 def _unfit(function: str, routine: str) -> str:
     """Why kernels cannot call a function of `ns.external`; "" if they can."""
-    from .runtime.routines import externals  # imports Numba
+    from ..runtime.routines import externals  # imports Numba
 
     reason = externals.known(routine.removeprefix(EXTERNALS)).unfit_for_gpu
     return reason and f"{function}, a function of ns.external, {reason}"

@@ -1,4 +1,4 @@
-"""A plan as a Python module with one Numba function."""
+"""A plan as a Python module with one Numba function for the CPU."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ..ir.loops import Argument, Call, Fail, Function, walk
-from ..ir.names import WORD
+from ...ir.loops import Argument, Call, Function, walk
+from ...ir.names import WORD
+from ..messages import named_messages, without_location
+from ..names import HELPERS, ROUTINES
+from ..text import statements
 from .in_lanes import with_lanes
 from .looks import Looks
-from .names import HELPERS, ROUTINES
 from .outlining import OutlinedLoop, outlined_loops
-from .text import statements
 from .vector_places import with_places
 
 RESERVED = (*(name for names in HELPERS.values() for name in names), *ROUTINES, "njit", "types", "first", "last")
 """The names that the text uses besides Python's."""
 FINITE_OR_NOT = '{"afn", "arcp", "contract", "nsz", "reassoc"}'
 """Numba's `fastmath` without the promise that nothing is NaN or infinite: that would let the compiler remove checks for these."""
-_LOCATION = re.compile(r" \([^()]*, line \d+\)")
 CALLED = re.compile(rf"(?<![\w.])({WORD})\(")  # exp(x), not np.exp(x)
 _NUMBA_NAMES = {"bool": "boolean"}
 
@@ -89,25 +89,6 @@ def _array_types(arguments: Sequence[Argument]) -> list[str]:
             access = "" if argument.is_written else ", readonly=True"
             named[_type_name(argument)] = f'types.Array({_scalar_type(argument.dtype)}, {argument.rank}, "C"{access})'
     return [f"{name} = {text}" for name, text in named.items()]
-
-
-def error_texts(function: Function) -> dict[str, str]:
-    """The errors that a function raises, by the name that their text begins with; with their locations in the user's code.
-
-    The module's text leaves the locations out: a step that moves by some lines is the same code, and is not compiled again.
-    """
-    return {name: message for message, name in named_messages(function).items()}
-
-
-def without_location(message: str) -> str:
-    """The text of an error without locations in the user's code."""
-    return _LOCATION.sub("", message)
-
-
-def named_messages(function: Function) -> dict[str, str]:
-    """A name for each error text, so that the function stays readable."""
-    texts = dict.fromkeys(stmt.message for stmt in walk(function.body) if isinstance(stmt, Call | Fail) and stmt.message)
-    return {text: f"ERROR_{k}" for k, text in enumerate(texts, 1)}
 
 
 def _imports(function: Function, body: str) -> list[str]:

@@ -19,17 +19,18 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.loops import Alias, Alloc, Call, For, Function, Let, Literal, Stmt, rebuilt, walk
-from ..ir.names import Names
-from ..types import TensorType
-from .cpu import CALLED, RESERVED, named_messages, without_location
-from .names import HELPERS
-from .runtime.external_names import function_of
-from .sources import NotPortable, Sources
-from .text import literal, statements
+from ...ir.loops import Alias, Alloc, Call, For, Function, Let, Literal, Stmt, rebuilt, walk
+from ...ir.names import Names
+from ...types import TensorType
+from ..cpu.module import CALLED, RESERVED
+from ..messages import named_messages, without_location
+from ..names import HELPERS
+from ..runtime.external_names import function_of
+from ..text import literal, statements
+from .sources import EMIT, NotPortable, Sources
 
 MOST_NUMBERS = 10_000  # most numbers of arrays that are written into a module
-CALLS = f"{__package__}.runtime.portable_calls"
+CALLS = f"{EMIT}.runtime.portable_calls"
 DECORATOR = "kept_by_numba"
 CHECKS = ("argument_of", "in_compiled_code", "readable", "leaves_of")
 OF_MODULE = (*RESERVED, DECORATOR, *CHECKS, "namedtuple", "dot", "dot_into")

@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
-from ..ir.loops import (
+from ...ir.loops import (
     Alias,
     Alloc,
     Call,
@@ -43,11 +43,11 @@ from ..ir.loops import (
     sub,
     walk,
 )
-from ..ir.mentions import used_by_alone
-from ..ir.names import WORD
-from .estimates import DRAWN, operations_in
+from ...ir.mentions import used_by_alone
+from ...ir.names import WORD
+from ..estimates import DRAWN, operations_in
+from ..text import expression, statements
 from .looks import Looks
-from .text import expression, statements
 
 OFTEN = 16  # assumed steps of a loop whose bounds a pass computes
 SOME = 1024  # most steps that count of a loop that may end early: its bound says nothing about its length

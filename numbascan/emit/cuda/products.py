@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..ir.loops import (
+from ...ir.loops import (
     ACCUMULATE,
     IN_ORDER,
     PRODUCT,

@@ -1,0 +1,1 @@
+"""Text for a GPU: a module with a host function and kernels; loops as grids, products for cuBLAS."""

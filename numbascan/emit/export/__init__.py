@@ -1,0 +1,1 @@
+"""Standalone modules: a plan's text, with the sources of all that it calls."""
