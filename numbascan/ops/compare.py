@@ -7,23 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.loops import (
-    AND,
-    BIT_AND,
-    BIT_OR,
-    BIT_XOR,
-    CHOICE,
-    COMPARE,
-    COMPARE_WITH,
-    GREATEST,
-    LEAST,
-    MAX_OR_NAN,
-    MIN_OR_NAN,
-    NOT,
-    OR,
-    UNARY,
-    Template,
-)
+from ..ir import loops as ir
 from ..ir.node import Node, constant
 from ..types import TensorType, dtype_name
 from .algebra import broadcast_to, dims_of, sub, where
@@ -49,9 +33,9 @@ def _comparison(name: str, ufunc: np.ufunc, sign: str) -> Card:
     """
     exact = call(f"np.{name}({{0}}, {{1}})")
 
-    def code(x: str, y: str, *result: str) -> Template:
+    def code(x: str, y: str, *result: str) -> ir.Template:
         is_ordered = x.startswith("complex") and sign not in ("==", "!=")
-        return exact if is_ordered or {x, y} == {"int64", "uint64"} else COMPARE_WITH[sign]
+        return exact if is_ordered or {x, y} == {"int64", "uint64"} else ir.COMPARE_WITH[sign]
 
     def loop(x: TensorType, y: TensorType) -> tuple[str, ...]:
         """The dtypes. A Python integer that only the run knows is compared by its value, even if the other dtype cannot hold it."""
@@ -70,7 +54,7 @@ NOT_EQUAL = _comparison("not_equal", np.not_equal, "!=")
 COMPARISONS = (LESS, LESS_EQUAL, GREATER, GREATER_EQUAL, EQUAL, NOT_EQUAL)
 
 
-def _extreme(name: str, ufunc: np.ufunc, wins: str, nan_wins: bool, codes: Sequence[Template], **facets: Any) -> Card:
+def _extreme(name: str, ufunc: np.ufunc, wins: str, nan_wins: bool, codes: Sequence[ir.Template], **facets: Any) -> Card:
     """The card of an extreme of two. Its derivative goes to the operand that is the result; equal ones get half: the central difference."""
 
     def partials(out: Node, x: Node, y: Node) -> tuple[Node, Node]:
@@ -84,52 +68,62 @@ def _extreme(name: str, ufunc: np.ufunc, wins: str, nan_wins: bool, codes: Seque
     return elementwise(name, ufunc, code, partials=partials, is_cheap=True, **facets)
 
 
-_GREATER, _LESSER = (infix("or", OR), GREATEST), (infix("and", AND), LEAST)
+_GREATER, _LESSER = (infix("or", ir.OR), ir.GREATEST), (infix("and", ir.AND), ir.LEAST)
 _NUMBER_WINS = "the {} of two; a number beside a NaN wins"
-MAXIMUM = _extreme("maximum", np.maximum, "greater", True, (*_GREATER, MAX_OR_NAN), summary="the greater of two; NaN where one is NaN")
-MINIMUM = _extreme("minimum", np.minimum, "less", True, (*_LESSER, MIN_OR_NAN), summary="the lesser of two; NaN where one is NaN")
+MAXIMUM = _extreme("maximum", np.maximum, "greater", True, (*_GREATER, ir.MAX_OR_NAN), summary="the greater of two; NaN where one is NaN")
+MINIMUM = _extreme("minimum", np.minimum, "less", True, (*_LESSER, ir.MIN_OR_NAN), summary="the lesser of two; NaN where one is NaN")
 FMAX = _extreme("fmax", np.fmax, "greater", False, (*_GREATER, call("np.fmax({0}, {1})")), summary=_NUMBER_WINS.format("greater"))
 FMIN = _extreme("fmin", np.fmin, "less", False, (*_LESSER, call("np.fmin({0}, {1})")), summary=_NUMBER_WINS.format("lesser"))
 
-_TRUTH = (BIT_OR, BIT_OR)
+_TRUTH = (ir.BIT_OR, ir.BIT_OR)
 LOGICAL_AND = _truth(
     "logical_and",
     np.logical_and,
-    by_kind(b=infix("and", AND), iufc=Template("{0} != 0 and {1} != 0", AND, _TRUTH)),
+    by_kind(b=infix("and", ir.AND), iufc=ir.Template("{0} != 0 and {1} != 0", ir.AND, _TRUTH)),
     summary="whether both are true",
 )
 LOGICAL_OR = _truth(
     "logical_or",
     np.logical_or,
-    by_kind(b=infix("or", OR), iufc=Template("{0} != 0 or {1} != 0", OR, _TRUTH)),
+    by_kind(b=infix("or", ir.OR), iufc=ir.Template("{0} != 0 or {1} != 0", ir.OR, _TRUTH)),
     summary="whether one or both are true",
 )
 LOGICAL_XOR = _truth(
     "logical_xor",
     np.logical_xor,
-    by_kind(b=COMPARE_WITH["!="], iufc=Template("({0} != 0) != ({1} != 0)", COMPARE, _TRUTH)),
+    by_kind(b=ir.COMPARE_WITH["!="], iufc=ir.Template("({0} != 0) != ({1} != 0)", ir.COMPARE, _TRUTH)),
     summary="whether just one is true",
 )
 LOGICAL_NOT = _truth(
     "logical_not",
     np.logical_not,
-    by_kind(b=prefix("not ", NOT), iufc=Template("{0} == 0", COMPARE, (BIT_OR,))),
+    by_kind(b=prefix("not ", ir.NOT), iufc=ir.Template("{0} == 0", ir.COMPARE, (ir.BIT_OR,))),
     summary="whether x is false",
 )
 
 BITWISE_AND = _bits(
-    "bitwise_and", np.bitwise_and, infix("&", BIT_AND), domains=((-90.0, 120.0), (3.0, 77.0)), summary="x1 & x2, bit by bit", aliases="and_"
+    "bitwise_and",
+    np.bitwise_and,
+    infix("&", ir.BIT_AND),
+    domains=((-90.0, 120.0), (3.0, 77.0)),
+    summary="x1 & x2, bit by bit",
+    aliases="and_",
 )
 BITWISE_OR = _bits(
-    "bitwise_or", np.bitwise_or, infix("|", BIT_OR), domains=((-90.0, 120.0), (3.0, 77.0)), summary="x1 | x2, bit by bit", aliases="or_"
+    "bitwise_or", np.bitwise_or, infix("|", ir.BIT_OR), domains=((-90.0, 120.0), (3.0, 77.0)), summary="x1 | x2, bit by bit", aliases="or_"
 )
 BITWISE_XOR = _bits(
-    "bitwise_xor", np.bitwise_xor, infix("^", BIT_XOR), domains=((-90.0, 120.0), (3.0, 77.0)), summary="x1 ^ x2, bit by bit", aliases="xor"
+    "bitwise_xor",
+    np.bitwise_xor,
+    infix("^", ir.BIT_XOR),
+    domains=((-90.0, 120.0), (3.0, 77.0)),
+    summary="x1 ^ x2, bit by bit",
+    aliases="xor",
 )
 INVERT = _bits(
     "invert",
     np.invert,
-    by_kind(b=prefix("not ", NOT), iu=prefix("~", UNARY)),
+    by_kind(b=prefix("not ", ir.NOT), iu=prefix("~", ir.UNARY)),
     domains=((-90.0, 120.0),),
     summary="~x, every bit turned over",
     aliases="bitwise_not",
@@ -164,19 +158,25 @@ RIGHT_SHIFT = _bits(
 )
 
 ISNAN = _truth(
-    "isnan", np.isnan, by_kind(biu=Template("False"), f=call("math.isnan({0})"), c=call("np.isnan({0})")), summary="whether x is NaN"
+    "isnan", np.isnan, by_kind(biu=ir.Template("False"), f=call("math.isnan({0})"), c=call("np.isnan({0})")), summary="whether x is NaN"
 )
 ISINF = _truth(
-    "isinf", np.isinf, by_kind(biu=Template("False"), f=call("math.isinf({0})"), c=call("np.isinf({0})")), summary="whether x is infinite"
+    "isinf",
+    np.isinf,
+    by_kind(biu=ir.Template("False"), f=call("math.isinf({0})"), c=call("np.isinf({0})")),
+    summary="whether x is infinite",
 )
 ISFINITE = _truth(
     "isfinite",
     np.isfinite,
-    by_kind(biu=Template("True"), f=call("math.isfinite({0})"), c=call("np.isfinite({0})")),
+    by_kind(biu=ir.Template("True"), f=call("math.isfinite({0})"), c=call("np.isfinite({0})")),
     summary="whether x is neither infinite nor NaN",
 )
 SIGNBIT = _truth(
-    "signbit", np.signbit, Template("math.copysign(1.0, {0}) < 0.0", COMPARE, (CHOICE,)), summary="whether the sign bit is set, as in -0.0"
+    "signbit",
+    np.signbit,
+    ir.Template("math.copysign(1.0, {0}) < 0.0", ir.COMPARE, (ir.CHOICE,)),
+    summary="whether the sign bit is set, as in -0.0",
 )
 
 
@@ -209,7 +209,7 @@ WHERE = loop_card(
     "where",
     np.where,
     _where_loop,
-    Template("{1} if {0} else {2}", CHOICE, (OR, OR, CHOICE)),
+    ir.Template("{1} if {0} else {2}", ir.CHOICE, (ir.OR, ir.OR, ir.CHOICE)),
     samples=_where_samples,
     partials=lambda out, condition, a, b: (None, Gate(condition), Gate(condition, False)),
     jvp=_where_jvp,

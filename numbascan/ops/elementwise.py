@@ -15,23 +15,7 @@ from typing import Any
 import numpy as np
 from numpy import multiply as wrapping_mul
 
-from ..ir.loops import (
-    AND,
-    ATOM,
-    CALL,
-    DIFFERENCE,
-    DIVISION,
-    FUNCTION,
-    IN_ORDER,
-    OR,
-    PLAIN,
-    POWER,
-    PRODUCT,
-    ROUNDED_PRODUCT,
-    TIMES,
-    UNARY,
-    Template,
-)
+from ..ir import loops as ir
 from ..ir.node import Node, constant_value
 from ..types import TensorType, broadcast_shapes, dtype_name
 from .algebra import call as op
@@ -41,7 +25,7 @@ from .complex_functions import complex_divide, complex_power, complex_reciprocal
 from .lowering import Elementwise
 
 Loop = Callable[..., tuple[str, ...]]
-Code = Template | dict[str, Template] | Callable[..., Template]
+Code = ir.Template | dict[str, ir.Template] | Callable[..., ir.Template]
 Samples = Callable[[], list[tuple[tuple[Any, ...], dict[str, Any]]]]
 Partials = Callable[..., tuple[Any, ...]]
 
@@ -80,7 +64,7 @@ def undefined(name: str, types: tuple[TensorType, ...], reason: str) -> TypeErro
 
 # texts --------------------------------------------------------------------------------------------------------------
 
-IDENTITY = Template("{0}", ATOM, (ATOM,))
+IDENTITY = ir.Template("{0}", ir.ATOM, (ir.ATOM,))
 
 
 @dataclass(frozen=True)
@@ -105,27 +89,27 @@ def in_lanes(name: str) -> str:
     return f"{name}_in_lanes"
 
 
-def call(text: str, cost: str = CALL) -> Template:
+def call(text: str, cost: str = ir.CALL) -> ir.Template:
     """A call of a function that Numba knows: `call("math.sqrt({0})", DIVISION)`. It binds as an atom and takes any operand."""
-    return Template(text, cost=cost)
+    return ir.Template(text, cost=cost)
 
 
 def helper(
-    module: str, name: str, arity: int = 1, cost: str = CALL, function: Callable[..., Any] | None = None, raises: bool = False
-) -> Template:
+    module: str, name: str, arity: int = 1, cost: str = ir.CALL, function: Callable[..., Any] | None = None, raises: bool = False
+) -> ir.Template:
     """A call of a function of `emit/runtime/`."""
     entry = Helper(module, arity, cost, function)
     if HELPERS.setdefault(name, entry) != entry:
         raise ValueError(f"two helpers are named {name!r}")
-    return Template(f"{name}({', '.join(f'{{{k}}}' for k in range(arity))})", cost=cost, raises=raises)
+    return ir.Template(f"{name}({', '.join(f'{{{k}}}' for k in range(arity))})", cost=cost, raises=raises)
 
 
-def libm(name: str, arity: int = 1) -> Template:
+def libm(name: str, arity: int = 1) -> ir.Template:
     """A call of a function of libm; in loops that can be vectorised, of its vector form."""
-    return helper("vecmath", name, arity, FUNCTION)
+    return helper("vecmath", name, arity, ir.FUNCTION)
 
 
-def compiled(function: Callable[..., Any], cost: str = CALL, raises: bool = False) -> Template:
+def compiled(function: Callable[..., Any], cost: str = ir.CALL, raises: bool = False) -> ir.Template:
     """A call of a function that is written beside its card, and takes one number per operand.
 
     It is compiled as it stands, with the functions that it calls; `exp` and the like are those of `libm`. `type(x)(1)` is a 1 of the
@@ -134,32 +118,32 @@ def compiled(function: Callable[..., Any], cost: str = CALL, raises: bool = Fals
     return helper("scalars", function.__name__, function.__code__.co_argcount, cost, function, raises)
 
 
-def infix(sign: str, level: int, wraps: bool = False, cost: str = PLAIN) -> Template:
+def infix(sign: str, level: int, wraps: bool = False, cost: str = ir.PLAIN) -> ir.Template:
     """A left-associative operator: the right operand must bind more tightly, as rounding is not associative."""
-    return Template(f"{{0}} {sign} {{1}}", level, (level, level + 1), wraps, cost)
+    return ir.Template(f"{{0}} {sign} {{1}}", level, (level, level + 1), wraps, cost)
 
 
-def prefix(sign: str, level: int) -> Template:
+def prefix(sign: str, level: int) -> ir.Template:
     """An operator before its operand."""
-    return Template(f"{sign}{{0}}", level, (level,))
+    return ir.Template(f"{sign}{{0}}", level, (level,))
 
 
-def by_kind(**codes: Template) -> dict[str, Template]:
+def by_kind(**codes: ir.Template) -> dict[str, ir.Template]:
     """A text per NumPy kind letter: by_kind(iu=…, f=…); a dtype name stands for that dtype alone."""
-    result: dict[str, Template] = {}
+    result: dict[str, ir.Template] = {}
     for kinds, code in codes.items():
         result.update({kinds: code} if kinds[-1].isdigit() else dict.fromkeys(kinds, code))
     return result
 
 
-def _code(code: Code) -> Callable[..., Template]:
+def _code(code: Code) -> Callable[..., ir.Template]:
     """The text as a function of a loop's dtypes: one text for all, one by name or NumPy kind of the first, or `code` as it is."""
-    if isinstance(code, Template):
+    if isinstance(code, ir.Template):
         return lambda *loop: code
     if not isinstance(code, dict):
         return code
 
-    def choose(*loop: str) -> Template:
+    def choose(*loop: str) -> ir.Template:
         return code.get(loop[0]) or code[np.dtype(loop[0]).kind]
 
     return choose
@@ -263,7 +247,7 @@ def _on_computed_operands(loop: Loop, partials: Partials) -> Partials:
 ADD = elementwise(
     "add",
     np.add,
-    by_kind(b=infix("or", OR), iufc=IN_ORDER),
+    by_kind(b=infix("or", ir.OR), iufc=ir.IN_ORDER),
     partials=lambda out, x, y: (1, 1),
     hint="total",
     summary="x1 + x2",
@@ -272,7 +256,7 @@ ADD = elementwise(
 SUB = elementwise(
     "subtract",
     np.subtract,
-    DIFFERENCE,
+    ir.DIFFERENCE,
     partials=lambda out, x, y: (1, -1),
     hint="difference",
     summary="x1 - x2",
@@ -295,7 +279,7 @@ class _MultiplyCard(Card):
 MUL = elementwise(
     "multiply",
     np.multiply,
-    by_kind(b=infix("and", AND), iufc=PRODUCT),
+    by_kind(b=infix("and", ir.AND), iufc=ir.PRODUCT),
     partials=lambda out, x, y: (y, x),
     kind=_MultiplyCard,
     hint="product",
@@ -307,7 +291,7 @@ ROUNDED_MUL = loop_card(
     "rounded_multiply",
     np.multiply,
     ufunc_loop(np.multiply),
-    by_kind(b=infix("and", AND), iufc=ROUNDED_PRODUCT),
+    by_kind(b=infix("and", ir.AND), iufc=ir.ROUNDED_PRODUCT),
     partials=lambda out, x, y: (y, x),
     kind=_MultiplyCard,
     samples=points((-1.7, 2.1), (-1.7, 2.1)),
@@ -319,7 +303,7 @@ ROUNDED_MUL = loop_card(
 DIV = elementwise(
     "true_divide",
     np.true_divide,
-    by_kind(f=infix("/", TIMES, cost=DIVISION), c=compiled(complex_divide)),
+    by_kind(f=infix("/", ir.TIMES, cost=ir.DIVISION), c=compiled(complex_divide)),
     np.divide,
     domains=((-1.7, 2.1), (0.4, 1.9)),
     # one division: a backward loop does not have `out`
@@ -465,11 +449,11 @@ FMOD = elementwise(
     partials=_remainder_partials,
     summary="the remainder of x1 / x2 with the sign of x1",
 )
-NEG = elementwise("negative", np.negative, prefix("-", UNARY), partials=lambda out, x: (-1,), summary="-x", aliases="neg", is_cheap=True)
+NEG = elementwise("negative", np.negative, prefix("-", ir.UNARY), partials=lambda out, x: (-1,), summary="-x", aliases="neg", is_cheap=True)
 ABS = elementwise(
     "absolute",
     np.absolute,
-    by_kind(bu=IDENTITY, ifc=call("abs({0})", PLAIN)),
+    by_kind(bu=IDENTITY, ifc=call("abs({0})", ir.PLAIN)),
     partials=lambda out, x: (conj(op("sign", x)),),
     summary="the absolute value; of complex numbers the modulus",
     aliases="abs",
@@ -533,7 +517,7 @@ SQUARE = elementwise(
     "square",
     np.square,
     by_kind(
-        iuf=Template("{0}**2", POWER, (ATOM,)),
+        iuf=ir.Template("{0}**2", ir.POWER, (ir.ATOM,)),
         int64=compiled(int_square),  # Numba's own does not wrap, and makes int64 of uint64
         uint64=compiled(int_square),
         c=compiled(complex_square),
@@ -546,7 +530,7 @@ SQUARE = elementwise(
 SQRT = elementwise(
     "sqrt",
     np.sqrt,
-    by_kind(f=call("math.sqrt({0})", DIVISION), c=compiled(complex_sqrt)),
+    by_kind(f=call("math.sqrt({0})", ir.DIVISION), c=compiled(complex_sqrt)),
     domains=((0.2, 3.1),),
     partials=lambda out, x: (div(0.5, out),),
     summary="the square root; NaN for negative real numbers",
@@ -575,8 +559,8 @@ RECIPROCAL = loop_card(
     ufunc_loop(np.reciprocal),
     by_kind(
         iu=compiled(int_reciprocal),
-        float32=Template("np.float32(1.0) / {0}", TIMES, (UNARY,), cost=DIVISION),
-        f=Template("1.0 / {0}", TIMES, (UNARY,), cost=DIVISION),
+        float32=ir.Template("np.float32(1.0) / {0}", ir.TIMES, (ir.UNARY,), cost=ir.DIVISION),
+        f=ir.Template("1.0 / {0}", ir.TIMES, (ir.UNARY,), cost=ir.DIVISION),
         c=compiled(complex_reciprocal),
     ),
     np.reciprocal,
@@ -597,7 +581,7 @@ HYPOT = elementwise(
 COPYSIGN = elementwise(
     "copysign",
     np.copysign,
-    call("math.copysign({0}, {1})", PLAIN),
+    call("math.copysign({0}, {1})", ir.PLAIN),
     partials=lambda out, x, y: (mul(op("sign", x), op("copysign", 1.0, y)), 0),
     summary="|x1| with the sign of x2",
     is_cheap=True,

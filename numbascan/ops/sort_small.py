@@ -14,25 +14,7 @@ from functools import reduce
 from math import inf, nan
 from typing import Any
 
-from ..ir.loops import (
-    BIT_AND,
-    BIT_OR,
-    BIT_XOR,
-    GREATEST,
-    INDEX_DIFFERENCE,
-    INDEX_PRODUCT,
-    INDEX_SUM,
-    LEAST,
-    TIMES,
-    UNARY,
-    Apply,
-    Expr,
-    Literal,
-    Template,
-    chosen,
-    compare,
-    index_expr,
-)
+from ..ir import loops as ir
 from .lowering import Elements, Matrix, ScalarCode, ScalarRoutine
 
 NUMBERS = 16  # up to this many, a call of a routine takes as long or longer, up to 15 times
@@ -42,13 +24,13 @@ NUMBERS = 16  # up to this many, a call of a routine takes as long or longer, up
 class Row:
     """A row in ascending order, with infinity in place of NaNs, and the number of NaNs: None for dtypes without NaN."""
 
-    ordered: Sequence[Expr]
-    n_nan: Expr | None
+    ordered: Sequence[ir.Expr]
+    n_nan: ir.Expr | None
 
 
-_ALL = Template("{0} & {1}", BIT_AND, (BIT_AND, BIT_XOR))
-_ANY = Template("{0} | {1}", BIT_OR, (BIT_OR, BIT_AND))
-_REST = Template("{0} % {1}", TIMES, (TIMES, UNARY))
+_ALL = ir.Template("{0} & {1}", ir.BIT_AND, (ir.BIT_AND, ir.BIT_XOR))
+_ANY = ir.Template("{0} | {1}", ir.BIT_OR, (ir.BIT_OR, ir.BIT_AND))
+_REST = ir.Template("{0} % {1}", ir.TIMES, (ir.TIMES, ir.UNARY))
 
 
 def _pairs(n: int) -> Iterator[int]:
@@ -57,29 +39,29 @@ def _pairs(n: int) -> Iterator[int]:
         yield from range(k % 2, n - 1, 2)
 
 
-def _exchanged(code: ScalarCode, a: Expr, b: Expr) -> list[Expr]:
+def _exchanged(code: ScalarCode, a: ir.Expr, b: ir.Expr) -> list[ir.Expr]:
     """Two neighbours in order; equal ones stay as they are."""
-    lesser, greater = (_ALL, _ANY) if a.dtype == "bool" else (LEAST, GREATEST)
-    return [code.let("lesser", Apply(a.dtype, lesser, (a, b))), code.let("greater", Apply(a.dtype, greater, (b, a)))]
+    lesser, greater = (_ALL, _ANY) if a.dtype == "bool" else (ir.LEAST, ir.GREATEST)
+    return [code.let("lesser", ir.Apply(a.dtype, lesser, (a, b))), code.let("greater", ir.Apply(a.dtype, greater, (b, a)))]
 
 
-def _are_nan(code: ScalarCode, numbers: Sequence[Expr]) -> list[Expr]:
-    return [code.let("is_nan", compare("!=", x, x)) for x in numbers]
+def _are_nan(code: ScalarCode, numbers: Sequence[ir.Expr]) -> list[ir.Expr]:
+    return [code.let("is_nan", ir.compare("!=", x, x)) for x in numbers]
 
 
-def _keys(code: ScalarCode, numbers: Sequence[Expr], are_nan: Sequence[Expr]) -> list[Expr]:
+def _keys(code: ScalarCode, numbers: Sequence[ir.Expr], are_nan: Sequence[ir.Expr]) -> list[ir.Expr]:
     """The numbers, with infinity for NaN."""
-    return [code.let("key", chosen(is_nan, Literal(x.dtype, inf), x)) for is_nan, x in zip(are_nan, numbers, strict=True)]
+    return [code.let("key", ir.chosen(is_nan, ir.Literal(x.dtype, inf), x)) for is_nan, x in zip(are_nan, numbers, strict=True)]
 
 
-def _elements(code: ScalarCode, row: Matrix) -> tuple[list[Expr], bool]:
+def _elements(code: ScalarCode, row: Matrix) -> tuple[list[ir.Expr], bool]:
     """The numbers of a row, each computed once, and whether they may be NaN."""
     return [code.let("number", x) for (x,) in row], row[0][0].dtype.startswith("float")
 
 
 def _sorted(code: ScalarCode, row: Matrix, attrs: dict[str, Any]) -> Row:
     numbers, may_be_nan = _elements(code, row)
-    n_nan: Expr | None = None
+    n_nan: ir.Expr | None = None
     if may_be_nan:
         are_nan = _are_nan(code, numbers)
         n_nan = code.let("n_nan", _count(are_nan))
@@ -89,9 +71,9 @@ def _sorted(code: ScalarCode, row: Matrix, attrs: dict[str, Any]) -> Row:
     return Row(numbers, n_nan)
 
 
-def _or_nan(x: Expr, n_nan: Expr | None, place: int, n: int) -> Expr:
+def _or_nan(x: ir.Expr, n_nan: ir.Expr | None, place: int, n: int) -> ir.Expr:
     """The number at a place of a sorted row, where NaNs are last."""
-    return x if n_nan is None else chosen(compare(">", n_nan, n - 1 - place), Literal(x.dtype, nan), x)
+    return x if n_nan is None else ir.chosen(ir.compare(">", n_nan, n - 1 - place), ir.Literal(x.dtype, nan), x)
 
 
 def _values(code: ScalarCode, row: Row) -> Sequence[Elements]:
@@ -105,43 +87,46 @@ def _middles(code: ScalarCode, row: Row) -> Sequence[Elements]:
     return [{(k,): _or_nan(row.ordered[place], row.n_nan, n - 1, n) for k, place in enumerate(((n - 1) // 2, n // 2))}]
 
 
-def _order(code: ScalarCode, row: Matrix, attrs: dict[str, Any]) -> Sequence[Expr]:
+def _order(code: ScalarCode, row: Matrix, attrs: dict[str, Any]) -> Sequence[ir.Expr]:
     """The places of the numbers in ascending order. Until then `NUMBERS` is added to those of NaNs, which come after infinity."""
     numbers, may_be_nan = _elements(code, row)
-    places: list[Expr] = [Literal("int64", k) for k in range(len(row))]
+    places: list[ir.Expr] = [ir.Literal("int64", k) for k in range(len(row))]
     if may_be_nan:
         are_nan = _are_nan(code, numbers)
         numbers = _keys(code, numbers, are_nan)
-        far = [index_expr(INDEX_PRODUCT, is_nan, NUMBERS) for is_nan in are_nan]
-        places = [code.let("place", index_expr(INDEX_SUM, one, k)) for k, one in enumerate(far)]
+        far = [ir.index_expr(ir.INDEX_PRODUCT, is_nan, NUMBERS) for is_nan in are_nan]
+        places = [code.let("place", ir.index_expr(ir.INDEX_SUM, one, k)) for k, one in enumerate(far)]
     for k in _pairs(len(numbers)):
         (a, b), (i, j) = numbers[k : k + 2], places[k : k + 2]
-        is_less = compare("<", b, a)
+        is_less = ir.compare("<", b, a)
         if may_be_nan:
-            is_nan = Apply("bool", _ALL, (compare("==", b, a), compare("<", j, i)))
-            is_less = Apply("bool", _ANY, (is_less, is_nan))
-        move = code.let("move", index_expr(INDEX_PRODUCT, index_expr(INDEX_DIFFERENCE, j, i), is_less))
+            is_nan = ir.Apply("bool", _ALL, (ir.compare("==", b, a), ir.compare("<", j, i)))
+            is_less = ir.Apply("bool", _ANY, (is_less, is_nan))
+        move = code.let("move", ir.index_expr(ir.INDEX_PRODUCT, ir.index_expr(ir.INDEX_DIFFERENCE, j, i), is_less))
         numbers[k : k + 2] = _exchanged(code, a, b)
-        places[k : k + 2] = [code.let("place", index_expr(INDEX_SUM, i, move)), code.let("place", index_expr(INDEX_DIFFERENCE, j, move))]
-    return [index_expr(_REST, place, NUMBERS) for place in places] if may_be_nan else places
+        places[k : k + 2] = [
+            code.let("place", ir.index_expr(ir.INDEX_SUM, i, move)),
+            code.let("place", ir.index_expr(ir.INDEX_DIFFERENCE, j, move)),
+        ]
+    return [ir.index_expr(_REST, place, NUMBERS) for place in places] if may_be_nan else places
 
 
-def _places(code: ScalarCode, order: Sequence[Expr]) -> Sequence[Elements]:
+def _places(code: ScalarCode, order: Sequence[ir.Expr]) -> Sequence[Elements]:
     return [{(k,): place for k, place in enumerate(order)}]
 
 
-def _count(conditions: Sequence[Expr]) -> Expr:
+def _count(conditions: Sequence[ir.Expr]) -> ir.Expr:
     """The number of conditions that hold."""
-    return reduce(lambda total, one: index_expr(INDEX_SUM, total, one), conditions[1:], index_expr(INDEX_SUM, 0, conditions[0]))
+    return reduce(lambda total, one: ir.index_expr(ir.INDEX_SUM, total, one), conditions[1:], ir.index_expr(ir.INDEX_SUM, 0, conditions[0]))
 
 
-def place_of(ordered: Sequence[Expr], x: Expr, is_right: bool) -> Expr:
+def place_of(ordered: Sequence[ir.Expr], x: ir.Expr, is_right: bool) -> ir.Expr:
     """The place of a number in a sorted row: how many numbers come before it."""
-    before = _count([compare("<=" if is_right else "<", one, x) for one in ordered])
+    before = _count([ir.compare("<=" if is_right else "<", one, x) for one in ordered])
     if not x.dtype.startswith("float"):
         return before
-    of_nan = Literal("int64", len(ordered)) if is_right else _count([compare("==", one, one) for one in ordered])
-    return chosen(compare("==", x, x), before, of_nan)
+    of_nan = ir.Literal("int64", len(ordered)) if is_right else _count([ir.compare("==", one, one) for one in ordered])
+    return ir.chosen(ir.compare("==", x, x), before, of_nan)
 
 
 SORT = ScalarRoutine(NUMBERS, NUMBERS, _sorted, results=_values, kinds="fiub")

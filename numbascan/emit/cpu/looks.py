@@ -24,35 +24,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...ir.loops import (
-    DIFFERENCE,
-    IN_ORDER,
-    PRODUCT,
-    Apply,
-    Call,
-    Expr,
-    Fail,
-    For,
-    If,
-    Index,
-    Let,
-    Name,
-    Return,
-    Stmt,
-    Store,
-    Template,
-    add,
-    expressions,
-    greatest,
-    least,
-    may_end,
-    mul,
-    names_in,
-    rebuilt,
-    sub,
-    walk,
-    with_blocks,
-)
+from ...ir import loops as ir
 from ...ir.names import Names
 from .in_lanes import may_be_vectors
 
@@ -69,24 +41,24 @@ class Looks:
     def __init__(self, names: Names, fastmath: bool) -> None:
         """`fastmath`: LLVM also vectorizes loops of sums."""
         self.names, self.fastmath = names.copy(), fastmath
-        self.watch = Name("int64", self.names.fresh("watch"))  # shared by the threads of a call
+        self.watch = ir.Name("int64", self.names.fresh("watch"))  # shared by the threads of a call
         self.count = 0
 
-    def new_watch(self) -> Stmt:
-        return Let(self.watch.name, Apply("int64", Template("new_watch()"), ()))
+    def new_watch(self) -> ir.Stmt:
+        return ir.Let(self.watch.name, ir.Apply("int64", ir.Template("new_watch()"), ()))
 
-    def raise_if_stopped(self) -> Stmt:
-        return If(_called("stopped", self.watch, 0), [_RAISE])
+    def raise_if_stopped(self) -> ir.Stmt:
+        return ir.If(_called("stopped", self.watch, 0), [_RAISE])
 
-    def within(self, stmts: Sequence[Stmt]) -> list[Stmt]:
+    def within(self, stmts: Sequence[ir.Stmt]) -> list[ir.Stmt]:
         """The statements with looks in their long loops."""
-        return rebuilt(stmts, lambda stmt: [self._looking(stmt, (0, 1, stmt.stop), None)] if isinstance(stmt, For) else None)
+        return ir.rebuilt(stmts, lambda stmt: [self._looking(stmt, (0, 1, stmt.stop), None)] if isinstance(stmt, ir.For) else None)
 
-    def in_lanes(self, loop: For, passes: Index) -> Stmt:
+    def in_lanes(self, loop: ir.For, passes: ir.Index) -> ir.Stmt:
         """A loop over some of the `passes` lanes of a call, with looks. Its function returns if the call is stopped."""
         return self._looking(loop, (0, 1, passes), self.watch)
 
-    def _looking(self, loop: For, place: Place, watch: Name | None) -> Stmt:
+    def _looking(self, loop: ir.For, place: Place, watch: ir.Name | None) -> ir.Stmt:
         """The loop with looks if it is long.
 
         `place`: the first pass's position among the passes of all loops around, how far one pass moves it, and the number of all; () if the
@@ -96,101 +68,105 @@ class Looks:
         body = [self._inner(stmt, _inside(place, loop, stmt), watch) for stmt in loop.body]
         if loop.kind not in ("time", "lanes", "rest") or _statements([loop]) < LONG:
             return replace(loop, body=body)
-        looking = [stmt for stmt in body if isinstance(stmt, For) and stmt.body and _is_look(stmt.body[-1])]
+        looking = [stmt for stmt in body if isinstance(stmt, ir.For) and stmt.body and _is_look(stmt.body[-1])]
         if loop.kind == "lanes" and looking:  # the loops inside count the steps of all lanes
             return replace(loop, body=body)
         steps = 1 if self.count > counted else MANY if _statements(body) * MANY < LONG else FEW
         self.count += 1
         if loop.step == 1 and (_is_apart(loop) or _is_brief(loop)) and may_be_vectors(loop, _sums(loop, self.fastmath)):
-            first, passed = (Name("int64", self.names.fresh(name, is_counter=True)) for name in (f"{loop.name}0", "s"))
-            counter = Let(loop.name, add(greatest(first, 0), passed))  # `max` shows LLVM that the index is not negative
-            strip = For(passed.name, 0, least(STRIP, sub(loop.stop, first)), [counter, *body])
+            first, passed = (ir.Name("int64", self.names.fresh(name, is_counter=True)) for name in (f"{loop.name}0", "s"))
+            counter = ir.Let(loop.name, ir.add(ir.greatest(first, 0), passed))  # `max` shows LLVM that the index is not negative
+            strip = ir.For(passed.name, 0, ir.least(STRIP, ir.sub(loop.stop, first)), [counter, *body])
             return replace(loop, name=first.name, body=[strip, _look(1, _at(place, first), watch)], step=STRIP)
-        return replace(loop, body=[*body, _look(steps, _at(place, Name("int64", loop.name)), watch)])
+        return replace(loop, body=[*body, _look(steps, _at(place, ir.Name("int64", loop.name)), watch)])
 
-    def _inner(self, stmt: Stmt, place: Place, watch: Name | None) -> Stmt:
-        if isinstance(stmt, For):
+    def _inner(self, stmt: ir.Stmt, place: Place, watch: ir.Name | None) -> ir.Stmt:
+        if isinstance(stmt, ir.For):
             return self._looking(stmt, place, watch)
-        return with_blocks(stmt, lambda block: [self._inner(inner, (), watch) for inner in block])
+        return ir.with_blocks(stmt, lambda block: [self._inner(inner, (), watch) for inner in block])
 
 
-Place = tuple[()] | tuple[Index, Index, Index]
+Place = tuple[()] | tuple[ir.Index, ir.Index, ir.Index]
 
-_RAISE = Fail("InterruptedError", "")
+_RAISE = ir.Fail("InterruptedError", "")
 _NAMES = ("interrupted", "interrupted_at", "stopped", "stopped_at")
 
 
-def _inside(place: Place, loop: For, stmt: Stmt) -> Place:
+def _inside(place: Place, loop: ir.For, stmt: ir.Stmt) -> Place:
     """The place of a loop inside one over lanes: it counts the steps of all lanes, or only lanes done if a lane's steps are not known.
 
     () in a loop over time, and for other statements.
     """
-    if not place or loop.kind == "time" or not isinstance(stmt, For):
+    if not place or loop.kind == "time" or not isinstance(stmt, ir.For):
         return ()
-    start, passes = _at(place, Name("int64", loop.name))
-    if may_end(stmt.body) or (isinstance(stmt.stop, int) and stmt.stop > COUNTED):
+    start, passes = _at(place, ir.Name("int64", loop.name))
+    if ir.may_end(stmt.body) or (isinstance(stmt.stop, int) and stmt.stop > COUNTED):
         return start, 0, passes
-    return mul(start, stmt.stop), mul(place[1], loop.step), mul(passes, stmt.stop)
+    return ir.mul(start, stmt.stop), ir.mul(place[1], loop.step), ir.mul(passes, stmt.stop)
 
 
-def _at(place: Place, counter: Name) -> tuple[Index, ...]:
-    return (add(place[0], mul(counter, place[1])), place[2]) if place else ()
+def _at(place: Place, counter: ir.Name) -> tuple[ir.Index, ...]:
+    return (ir.add(place[0], ir.mul(counter, place[1])), place[2]) if place else ()
 
 
-def _look(steps: int, place: tuple[Index, ...], watch: Name | None) -> Stmt:
+def _look(steps: int, place: tuple[ir.Index, ...], watch: ir.Name | None) -> ir.Stmt:
     """A statement that leaves the function if the call must stop; it first reads the clock after `steps` steps."""
     name = _NAMES[bool(place) + 2 * (watch is not None)]
-    return If(_called(name, *(() if watch is None else (watch,)), steps, *place), [_RAISE if watch is None else Return(())])
+    return ir.If(_called(name, *(() if watch is None else (watch,)), steps, *place), [_RAISE if watch is None else ir.Return(())])
 
 
-def _is_look(stmt: Stmt) -> bool:
-    return isinstance(stmt, If) and isinstance(stmt.condition, Apply) and stmt.condition.template.text.partition("(")[0] in _NAMES
+def _is_look(stmt: ir.Stmt) -> bool:
+    return isinstance(stmt, ir.If) and isinstance(stmt.condition, ir.Apply) and stmt.condition.template.text.partition("(")[0] in _NAMES
 
 
-def _called(name: str, *operands: Index) -> Expr:
-    return Apply("bool", Template(f"{name}({', '.join(f'{{{k}}}' for k in range(len(operands)))})"), operands)
+def _called(name: str, *operands: ir.Index) -> ir.Expr:
+    return ir.Apply("bool", ir.Template(f"{name}({', '.join(f'{{{k}}}' for k in range(len(operands)))})"), operands)
 
 
-def _is_apart(loop: For) -> bool:
+def _is_apart(loop: ir.For) -> bool:
     """True if each pass writes only its own places, in arrays that no pass reads."""
-    stores = [stmt for stmt in walk(loop.body) if isinstance(stmt, Store)]
-    reads = {name for stmt in walk(loop.body) for expr in expressions(stmt) for name, is_element in names_in(expr) if is_element}
-    own = all(any(name == loop.name for index in store.index for name, _ in names_in(index)) for store in stores)
+    stores = [stmt for stmt in ir.walk(loop.body) if isinstance(stmt, ir.Store)]
+    reads = {name for stmt in ir.walk(loop.body) for expr in ir.expressions(stmt) for name, is_element in ir.names_in(expr) if is_element}
+    own = all(any(name == loop.name for index in store.index for name, _ in ir.names_in(index)) for store in stores)
     return own and reads.isdisjoint(store.array for store in stores)
 
 
-def _is_brief(loop: For) -> bool:
+def _is_brief(loop: ir.For) -> bool:
     """True if each pass is a few statements, none of them a loop."""
-    return not any(isinstance(stmt, For) for stmt in walk(loop.body)) and _statements(loop.body) <= BRIEF
+    return not any(isinstance(stmt, ir.For) for stmt in ir.walk(loop.body)) and _statements(loop.body) <= BRIEF
 
 
-def _sums(loop: For, fastmath: bool) -> set[str]:
+def _sums(loop: ir.For, fastmath: bool) -> set[str]:
     """The locals that passes only add to, or multiply, and that LLVM may reassociate: integers, and under `fastmath` all."""
-    moved = [stmt for stmt in walk(loop.body) if isinstance(stmt, Let) and not stmt.is_new]
-    reads = Counter(name for stmt in walk(loop.body) for expr in expressions(stmt) for name, _ in names_in(expr))
+    moved = [stmt for stmt in ir.walk(loop.body) if isinstance(stmt, ir.Let) and not stmt.is_new]
+    reads = Counter(name for stmt in ir.walk(loop.body) for expr in ir.expressions(stmt) for name, _ in ir.names_in(expr))
     return {stmt.name for stmt in moved if reads[stmt.name] == 1 and _adds(stmt) and (fastmath or not _is_rounded(stmt.value))}
 
 
-def _adds(stmt: Let) -> bool:
+def _adds(stmt: ir.Let) -> bool:
     value = stmt.value
-    return isinstance(value, Apply) and value.template in (IN_ORDER, DIFFERENCE, PRODUCT) and value.args[0] == Name(value.dtype, stmt.name)
+    return (
+        isinstance(value, ir.Apply)
+        and value.template in (ir.IN_ORDER, ir.DIFFERENCE, ir.PRODUCT)
+        and value.args[0] == ir.Name(value.dtype, stmt.name)
+    )
 
 
-def _is_rounded(value: Index) -> bool:
-    return isinstance(value, Expr) and value.dtype.startswith(("float", "complex"))
+def _is_rounded(value: ir.Index) -> bool:
+    return isinstance(value, ir.Expr) and value.dtype.startswith(("float", "complex"))
 
 
-def _statements(stmts: Sequence[Stmt]) -> float:
+def _statements(stmts: Sequence[ir.Stmt]) -> float:
     """The number of statements that run; infinity if known only at run time, or if a routine is called."""
     return sum(_of(stmt) for stmt in stmts)
 
 
-def _of(stmt: Stmt) -> float:
-    if isinstance(stmt, For):
-        passes, step = sub(stmt.stop, stmt.start), stmt.step
+def _of(stmt: ir.Stmt) -> float:
+    if isinstance(stmt, ir.For):
+        passes, step = ir.sub(stmt.stop, stmt.start), stmt.step
         if not (isinstance(passes, int) and isinstance(step, int)):
             return math.inf
         return max(passes, 0) / step * (1 + _statements(stmt.body))
-    if isinstance(stmt, If):
+    if isinstance(stmt, ir.If):
         return 1 + _statements(stmt.then) + _statements(stmt.otherwise)
-    return math.inf if isinstance(stmt, Call) else 1
+    return math.inf if isinstance(stmt, ir.Call) else 1

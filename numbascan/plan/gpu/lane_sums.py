@@ -22,30 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ...ir.loops import (
-    ACCUMULATE,
-    Alloc,
-    Apply,
-    Expr,
-    For,
-    Index,
-    Let,
-    Literal,
-    Load,
-    Name,
-    Stmt,
-    Store,
-    Template,
-    add,
-    floor_div,
-    index_expr,
-    least,
-    may_end,
-    mul,
-    names_in,
-    rebuilt,
-    sub,
-)
+from ...ir import loops as ir
 from ...ir.mentions import loads_in
 from ...ir.names import Names
 from ..passes.side_by_side import Lanes, Surroundings
@@ -54,29 +31,29 @@ from ..target import Target
 GROUP = 512
 """Lanes per group. With just enough lanes to fill a device, a thread adds about as many parts of groups as lanes of its group."""
 
-_AT_ONCE = Template("at_once({0}, {1}, {2})")
+_AT_ONCE = ir.Template("at_once({0}, {1}, {2})")
 
 
 @dataclass(frozen=True)
 class Added:
     """An array that lanes add to: within the loops `nest`, each lane stores its part in `left` instead of doing `store`."""
 
-    store: Store
-    nest: tuple[For, ...]
-    left: Alloc
+    store: ir.Store
+    nest: tuple[ir.For, ...]
+    left: ir.Alloc
     parts: str
 
     @property
-    def place(self) -> tuple[Index, ...]:
+    def place(self) -> tuple[ir.Index, ...]:
         """The index of a number in `left` without the lane, and in `parts` without the group."""
-        return tuple(sub(Name("int64", one.name), one.start) for one in self.nest)
+        return tuple(ir.sub(ir.Name("int64", one.name), one.start) for one in self.nest)
 
     @property
-    def dims(self) -> tuple[Index, ...]:
-        return tuple(sub(one.stop, one.start) for one in self.nest)
+    def dims(self) -> tuple[ir.Index, ...]:
+        return tuple(ir.sub(one.stop, one.start) for one in self.nest)
 
 
-def added_by_lanes(loop: For, around: Surroundings, names: Names, target: Target) -> list[Added]:
+def added_by_lanes(loop: ir.For, around: Surroundings, names: Names, target: Target) -> list[Added]:
     """What the passes of an outermost loop add to arrays; empty unless these sums are their only dependences."""
     if loop.kind != "time" or loop.step != 1 or loop.start != 0 or id(loop) not in around.outermost:
         return []
@@ -93,101 +70,106 @@ def added_by_lanes(loop: For, around: Surroundings, names: Names, target: Target
         Added(
             store,
             nest,
-            Alloc(names.fresh(f"{store.array}_left"), tuple(sub(one.stop, one.start) for one in nest), _value(store).dtype),
+            ir.Alloc(names.fresh(f"{store.array}_left"), tuple(ir.sub(one.stop, one.start) for one in nest), _value(store).dtype),
             names.fresh(f"{store.array}_parts"),
         )
         for store, nest in found
     ]
 
 
-def leaving(loop: For, added: Sequence[Added]) -> For:
+def leaving(loop: ir.For, added: Sequence[Added]) -> ir.For:
     """The loop over lanes, which store what they add in `left`."""
     by_id = {id(one.store): one for one in added}
 
-    def left(stmt: Stmt) -> list[Stmt] | None:
+    def left(stmt: ir.Stmt) -> list[ir.Stmt] | None:
         one = by_id.get(id(stmt))
-        return None if one is None else [Store(one.left.name, one.place, _value(one.store).args[1])]
+        return None if one is None else [ir.Store(one.left.name, one.place, _value(one.store).args[1])]
 
-    return replace(loop, body=rebuilt(loop.body, left), kind="lanes")
+    return replace(loop, body=ir.rebuilt(loop.body, left), kind="lanes")
 
 
-def at_once_in_groups(passes: Index, size: Index) -> Index:
+def at_once_in_groups(passes: ir.Index, size: ir.Index) -> ir.Index:
     """The number of lanes whose memory fits at once: whole groups, or all. `size`: bytes per lane."""
-    return index_expr(_AT_ONCE, passes, size, GROUP)
+    return ir.index_expr(_AT_ONCE, passes, size, GROUP)
 
 
-def memory_of_parts(loop: For, added: Sequence[Added]) -> list[Alloc]:
+def memory_of_parts(loop: ir.For, added: Sequence[Added]) -> list[ir.Alloc]:
     """The memory for the sums of groups."""
-    groups = floor_div(add(loop.stop, GROUP - 1), GROUP)
-    return [Alloc(one.parts, (*one.dims, groups), one.left.dtype) for one in added]
+    groups = ir.floor_div(ir.add(loop.stop, GROUP - 1), GROUP)
+    return [ir.Alloc(one.parts, (*one.dims, groups), one.left.dtype) for one in added]
 
 
-def added_in_groups(added: Sequence[Added], start: Index, stop: Index, names: Names) -> Iterator[For]:
+def added_in_groups(added: Sequence[Added], start: ir.Index, stop: ir.Index, names: Names) -> Iterator[ir.For]:
     """The sums over each group of the lanes from `start` to `stop`; `start` is the first lane of a group."""
     for one in added:
-        group, lane = (Name("int64", names.fresh(hint)) for hint in ("group", "lane"))
-        total = Name(one.left.dtype, names.fresh("total"))
-        first = mul(group, GROUP)
-        n_lanes = sub(stop, start)
-        value = Load(total.dtype, one.left.name, (*one.place, lane))
+        group, lane = (ir.Name("int64", names.fresh(hint)) for hint in ("group", "lane"))
+        total = ir.Name(one.left.dtype, names.fresh("total"))
+        first = ir.mul(group, GROUP)
+        n_lanes = ir.sub(stop, start)
+        value = ir.Load(total.dtype, one.left.name, (*one.place, lane))
         body = [
-            *_sum(one.store, total, Literal(total.dtype, 0), For(lane.name, first, least(add(first, GROUP), n_lanes), []), value),
-            Store(one.parts, (*one.place, add(floor_div(start, GROUP), group)), total),
+            *_sum(
+                one.store, total, ir.Literal(total.dtype, 0), ir.For(lane.name, first, ir.least(ir.add(first, GROUP), n_lanes), []), value
+            ),
+            ir.Store(one.parts, (*one.place, ir.add(ir.floor_div(start, GROUP), group)), total),
         ]
-        groups = For(group.name, 0, floor_div(add(n_lanes, GROUP - 1), GROUP), body, kind="threads")
+        groups = ir.For(group.name, 0, ir.floor_div(ir.add(n_lanes, GROUP - 1), GROUP), body, kind="threads")
         yield _nested(one.nest, [groups])
 
 
-def added_up(loop: For, added: Sequence[Added], names: Names) -> Iterator[For]:
+def added_up(loop: ir.For, added: Sequence[Added], names: Names) -> Iterator[ir.For]:
     """The sums over all groups, added to the arrays."""
     for one in added:
-        group, total = Name("int64", names.fresh("group")), Name(one.left.dtype, names.fresh("total"))
-        groups = For(group.name, 0, floor_div(add(loop.stop, GROUP - 1), GROUP), [])
-        before, value = _value(one.store).args[0], Load(total.dtype, one.parts, (*one.place, group))
-        yield _nested(one.nest, [*_sum(one.store, total, before, groups, value), Store(one.store.array, one.store.index, total)])
+        group, total = ir.Name("int64", names.fresh("group")), ir.Name(one.left.dtype, names.fresh("total"))
+        groups = ir.For(group.name, 0, ir.floor_div(ir.add(loop.stop, GROUP - 1), GROUP), [])
+        before, value = _value(one.store).args[0], ir.Load(total.dtype, one.parts, (*one.place, group))
+        yield _nested(one.nest, [*_sum(one.store, total, before, groups, value), ir.Store(one.store.array, one.store.index, total)])
 
 
-def _sum(store: Store, total: Name, before: Index, loop: For, value: Load) -> list[Stmt]:
+def _sum(store: ir.Store, total: ir.Name, before: ir.Index, loop: ir.For, value: ir.Load) -> list[ir.Stmt]:
     template = _value(store).template
-    return [Let(total.name, before), replace(loop, body=[Let(total.name, Apply(total.dtype, template, (total, value)), is_new=False)])]
+    return [
+        ir.Let(total.name, before),
+        replace(loop, body=[ir.Let(total.name, ir.Apply(total.dtype, template, (total, value)), is_new=False)]),
+    ]
 
 
-def _nested(nest: Sequence[For], body: list[Stmt]) -> For:
+def _nested(nest: Sequence[ir.For], body: list[ir.Stmt]) -> ir.For:
     for one in reversed(nest):
         body = [replace(one, body=body, kind="threads")]
     (loop,) = body
-    assert isinstance(loop, For)
+    assert isinstance(loop, ir.For)
     return loop
 
 
-def _nests(stmts: Sequence[Stmt], nest: tuple[For, ...] = ()) -> Iterator[tuple[Store, tuple[For, ...]]]:
+def _nests(stmts: Sequence[ir.Stmt], nest: tuple[ir.For, ...] = ()) -> Iterator[tuple[ir.Store, tuple[ir.For, ...]]]:
     """The stores that are in loops and in nothing else, each with its loops."""
     for stmt in stmts:
-        if isinstance(stmt, Store) and nest:
+        if isinstance(stmt, ir.Store) and nest:
             yield stmt, nest
-        elif isinstance(stmt, For):
+        elif isinstance(stmt, ir.For):
             yield from _nests(stmt.body, (*nest, stmt))
 
 
-def _value(store: Store) -> Apply:
-    assert isinstance(store.value, Apply)
+def _value(store: ir.Store) -> ir.Apply:
+    assert isinstance(store.value, ir.Apply)
     return store.value
 
 
-def _is_sum(store: Store) -> bool:
+def _is_sum(store: ir.Store) -> bool:
     """True if the store adds to its element, and the sum may be reassociated."""
     value = store.value
-    if not isinstance(value, Apply) or value.template is not ACCUMULATE or store.combine:
+    if not isinstance(value, ir.Apply) or value.template is not ir.ACCUMULATE or store.combine:
         return False
     element, other = value.args
-    is_own = isinstance(element, Load) and (element.array, element.index, element.dtype) == (store.array, store.index, value.dtype)
-    return is_own and isinstance(other, Expr) and all(load.array != store.array for load in loads_in(other))
+    is_own = isinstance(element, ir.Load) and (element.array, element.index, element.dtype) == (store.array, store.index, value.dtype)
+    return is_own and isinstance(other, ir.Expr) and all(load.array != store.array for load in loads_in(other))
 
 
-def _is_fixed(store: Store, nest: Sequence[For], lanes: Lanes) -> bool:
+def _is_fixed(store: ir.Store, nest: Sequence[ir.For], lanes: Lanes) -> bool:
     """True if every lane adds to the same elements, in loops whose bounds are the same in all lanes and that do not end early."""
     counters = {one.name for one in nest}
-    names = {name for index in store.index for name, _ in names_in(index)} - counters
+    names = {name for index in store.index for name, _ in ir.names_in(index)} - counters
     bounds = [bound for one in nest for bound in (one.start, one.stop)]
-    is_whole = all(one.step == 1 and not may_end(one.body) for one in nest)
+    is_whole = all(one.step == 1 and not ir.may_end(one.body) for one in nest)
     return is_whole and names.isdisjoint(lanes.changing) and not any(map(lanes.changes, bounds))

@@ -26,24 +26,8 @@ from dataclasses import dataclass, field
 from itertools import combinations, count, product
 from typing import TypeVar
 
+from ...ir import loops as ir
 from ...ir.lengths import Facts
-from ...ir.loops import (
-    COMPARE_WITH,
-    DIFFERENCE,
-    IN_ORDER,
-    Apply,
-    Expr,
-    Index,
-    Literal,
-    Name,
-    add,
-    both,
-    compare,
-    mapped,
-    mul,
-    names_in,
-    negated,
-)
 from ...ir.node import CONSTANT, ITEM, Node, constant_value
 from ...ir.ports import LoopSpec
 from ...ops.card import Card
@@ -63,7 +47,7 @@ SMALL_STEP = 4
 FAR = 2**59
 """Counting in small steps goes no further: no machine makes 2**57 steps."""
 
-_SIGNS = {template: sign for sign, template in COMPARE_WITH.items()}
+_SIGNS = {template: sign for sign, template in ir.COMPARE_WITH.items()}
 _OR_EQUAL = {"<": "<=", ">": ">="}
 _KINDS = ("int64", "bool")
 _Choice = tuple[Node, ...]  # a choice in the branches of others, the outermost first
@@ -75,8 +59,8 @@ _Made = TypeVar("_Made")
 class IntegerState:
     """An integer that a loop carries from step to step in a local."""
 
-    name: Name
-    initial: Expr
+    name: ir.Name
+    initial: ir.Expr
     read: Node
     write: Node
 
@@ -97,7 +81,7 @@ class Invariants:
     `outer`, `step`: the scopes around the loop and of its step, whose arguments are known.
     """
 
-    def __init__(self, outer: Scope, step: Scope, spec: LoopSpec, states: Sequence[IntegerState], t: Index) -> None:
+    def __init__(self, outer: Scope, step: Scope, spec: LoopSpec, states: Sequence[IntegerState], t: ir.Index) -> None:
         self.builder, self.spec, self.states = step.builder, spec, states
         self.names = {state.read: state.name for state in states} | dict(_non_seqs(outer, spec))
         self.ways = _ways(lambda decisions: self._way(step, decisions))
@@ -112,28 +96,28 @@ class Invariants:
         """New values of the states, and whether the loop ends, on one way through the step."""
         reading = _Reading(step, self.names, decisions)
         new = {state.name: reading.of(state.write) for state in self.states}
-        ends = Literal("bool", False) if self.spec.until is None else reading.of(self.spec.until)
+        ends = ir.Literal("bool", False) if self.spec.until is None else reading.of(self.spec.until)
         return _Way(reading.conditions, new, ends)
 
-    def _asked(self, step: Scope, decisions: _Decisions) -> list[Expr]:
+    def _asked(self, step: Scope, decisions: _Decisions) -> list[ir.Expr]:
         """What holds if the loop goes on, said of the states: it is asked of their new values."""
         if self.spec.until is None:
             return []
         reading = _Reading(step, self.names | {state.write: state.name for state in self.states}, decisions)
-        return [negated(reading.of(self.spec.until)), *reading.conditions]
+        return [ir.negated(reading.of(self.spec.until)), *reading.conditions]
 
-    def _counted(self, t: Index) -> list[Expr]:
+    def _counted(self, t: ir.Index) -> list[ir.Expr]:
         """Tells the block what follows where every way through a step adds fixed numbers to states; what of it holds behind the loop."""
         facts, added, most = self.builder.block.facts, self._added(), self.builder.block.steps
-        behind, near = list[Expr](), list[IntegerState]()
+        behind, near = list[ir.Expr](), list[IntegerState]()
         for state, steps in added.items():
             start = _index(state.initial)
             lowest, highest = facts.lowest(facts.form(start)), facts.highest(facts.form(start))
             if lowest >= -FAR * 8 and highest <= FAR * 8:  # others may leave int64, and their sums with them
                 near.append(state)
                 low, high = lowest - FAR * (min(steps) < 0), highest + FAR * (max(steps) > 0)
-                is_near = both(compare(">=", state.name, low), compare("<=", state.name, high))
-                self.builder.learn(both(is_near, *_between(state.name, start, steps, t)))
+                is_near = ir.both(ir.compare(">=", state.name, low), ir.compare("<=", state.name, high))
+                self.builder.learn(ir.both(is_near, *_between(state.name, start, steps, t)))
                 behind += [is_near, *(_between(state.name, start, [*steps, 0], most) if most is not None else ())]
         for few in (few for size in (2, 3) for few in combinations(near, size)):
             for signs in product((1, -1), repeat=len(few) - 1):
@@ -153,19 +137,19 @@ class Invariants:
                 added[state] = steps
         return added
 
-    def _candidates(self, asked: Sequence[Sequence[Expr]]) -> list[Expr]:
-        ends = dict.fromkeys([Literal("int64", 0), *(state.initial for state in self.states)])
-        between = [compare(sign, state.name, end) for state in self.states for end in ends for sign in (">=", "<=")]
+    def _candidates(self, asked: Sequence[Sequence[ir.Expr]]) -> list[ir.Expr]:
+        ends = dict.fromkeys([ir.Literal("int64", 0), *(state.initial for state in self.states)])
+        between = [ir.compare(sign, state.name, end) for state in self.states for end in ends for sign in (">=", "<=")]
         told = [part for conditions in asked for one in conditions for part in self.builder.block.facts.told(one)]
         return [one for one in dict.fromkeys([*between, *told]) if self._is_of_states(one)]
 
-    def _is_of_states(self, condition: Expr) -> bool:
+    def _is_of_states(self, condition: ir.Expr) -> bool:
         """True if a condition reads states, and else only what every step finds the same: not the counter, nor what a step reads at it."""
-        names, states = {name for name, _ in names_in(condition)}, {state.name.name for state in self.states}
-        is_outer = all(self.builder.home_of(Name("int64", name)) is not self.builder.block for name in names - states)
+        names, states = {name for name, _ in ir.names_in(condition)}, {state.name.name for state in self.states}
+        is_outer = all(self.builder.home_of(ir.Name("int64", name)) is not self.builder.block for name in names - states)
         return not names.isdisjoint(states) and is_outer and not _is_unknown(condition) and self.builder.is_steady(condition)
 
-    def _inductive(self, candidates: list[Expr], first: Sequence[Facts]) -> list[Expr]:
+    def _inductive(self, candidates: list[ir.Expr], first: Sequence[Facts]) -> list[ir.Expr]:
         """The candidates that hold of initial values, and of new values if all of them hold of the old ones and the loop goes on."""
         initial = {state.name: state.initial for state in self.states}
         left = [one for one in candidates if all(facts.decided(_with(one, initial)) for facts in first)]
@@ -176,15 +160,15 @@ class Invariants:
             left = kept
         return left
 
-    def _holding_of_new(self, conditions: list[Expr], assumed: Sequence[Expr], goes_on: bool) -> list[Expr]:
+    def _holding_of_new(self, conditions: list[ir.Expr], assumed: Sequence[ir.Expr], goes_on: bool) -> list[ir.Expr]:
         """The conditions that hold of new values where `assumed` holds of old ones; `goes_on`: and the loop does not end."""
         for way in self.ways or ():
-            facts = self._knowing([*assumed, *way.conditions, *([negated(way.ends)] if goes_on else [])])
+            facts = self._knowing([*assumed, *way.conditions, *([ir.negated(way.ends)] if goes_on else [])])
             if facts is not None:
                 conditions = [one for one in conditions if facts.decided(_with(one, way.new))]
         return conditions if self.ways is not None else []
 
-    def _knowing(self, conditions: Sequence[Expr]) -> Facts | None:
+    def _knowing(self, conditions: Sequence[ir.Expr]) -> Facts | None:
         """What is known in the body where all of the conditions hold, too; None where they cannot."""
         facts = Facts(self.builder.block.facts)
         for condition in conditions:
@@ -193,7 +177,7 @@ class Invariants:
             facts.learn_of(self.builder.steady, condition)
         return facts
 
-    def _of_last_values(self) -> list[Expr]:
+    def _of_last_values(self) -> list[ir.Expr]:
         around = self.builder.block.facts.around
         assert around is not None
         initial = {state.name: state.initial for state in self.states}
@@ -201,7 +185,7 @@ class Invariants:
         held = [one for one in candidates if around.decided(_with(one, initial))]
         return self._holding_of_new(held, self.at_start, goes_on=False)
 
-    def _ends(self) -> Iterator[Expr]:
+    def _ends(self) -> Iterator[ir.Expr]:
         """For each state the least and the greatest number that may be left of it, as far as they are known."""
         around = self.builder.block.facts.around
         for state in self.states if around is not None and self.ways is not None else ():
@@ -212,11 +196,11 @@ class Invariants:
                 if facts is not None:
                     form = facts.form(way.new[state.name])
                     lowest, highest = min(lowest, facts.lowest(form)), max(highest, facts.highest(form))
-            yield compare(">=", state.name, lowest)
-            yield compare("<=", state.name, highest)
+            yield ir.compare(">=", state.name, lowest)
+            yield ir.compare("<=", state.name, highest)
 
 
-def _non_seqs(outer: Scope, spec: LoopSpec) -> Iterator[tuple[Node, Expr]]:
+def _non_seqs(outer: Scope, spec: LoopSpec) -> Iterator[tuple[Node, ir.Expr]]:
     """The integers that a step reads and does not change, as they are known around the loop."""
     reading = _Reading(outer, {}, {})
     for non_seq in spec.non_seqs:
@@ -231,9 +215,9 @@ def _non_seqs(outer: Scope, spec: LoopSpec) -> Iterator[tuple[Node, Expr]]:
 class _Way:
     """One way through the choices of a step: the conditions on it, the new values, whether the loop ends."""
 
-    conditions: Sequence[Expr]
-    new: Mapping[Name, Expr]
-    ends: Expr
+    conditions: Sequence[ir.Expr]
+    new: Mapping[ir.Name, ir.Expr]
+    ends: ir.Expr
 
 
 def _ways(made: Callable[[_Decisions], _Made]) -> list[_Made] | None:
@@ -256,37 +240,37 @@ class _Undecided(Exception):
 _UNKNOWN = "?"  # no name of a local begins so
 
 
-def _is_unknown(expr: Expr) -> bool:
+def _is_unknown(expr: ir.Expr) -> bool:
     """True if an expression reads something of which nothing is known, in one reading alone."""
-    return any(name.startswith(_UNKNOWN) for name, _ in names_in(expr))
+    return any(name.startswith(_UNKNOWN) for name, _ in ir.names_in(expr))
 
 
 class _Reading:
     """Integers and conditions of a graph as expressions over what its scope knows, on one way through its choices."""
 
-    def __init__(self, scope: Scope, names: Mapping[Node, Expr], decisions: _Decisions) -> None:
+    def __init__(self, scope: Scope, names: Mapping[Node, ir.Expr], decisions: _Decisions) -> None:
         self.scope, self.decisions = scope, decisions
-        self.conditions: list[Expr] = []
+        self.conditions: list[ir.Expr] = []
         self._asked: set[_Choice] = set()
         self._numbers = count()
         self._graph = _Graph(exprs=dict(names))
 
-    def of(self, node: Node) -> Expr:
+    def of(self, node: Node) -> ir.Expr:
         """A number or a condition of the graph."""
         return self._of(node, self._graph)
 
-    def taken(self, node: Node) -> Expr:
+    def taken(self, node: Node) -> ir.Expr:
         """The same of a number that may be a choice: what is on the side taken, even if a local holds the choice."""
         return self._of(node.inputs[1 if self._side(node, self._graph) else 2] if node.op is WHERE else node, self._graph)
 
-    def _of(self, node: Node, graph: _Graph) -> Expr:
+    def _of(self, node: Node, graph: _Graph) -> ir.Expr:
         if node not in graph.exprs:
             expr = self._made(node, graph)
-            is_known = expr is not None and expr.dtype == node.type.dtype and not any(is_element for _, is_element in names_in(expr))
-            graph.exprs[node] = expr if expr is not None and is_known else Name(node.type.dtype, f"{_UNKNOWN}{next(self._numbers)}")
+            is_known = expr is not None and expr.dtype == node.type.dtype and not any(is_element for _, is_element in ir.names_in(expr))
+            graph.exprs[node] = expr if expr is not None and is_known else ir.Name(node.type.dtype, f"{_UNKNOWN}{next(self._numbers)}")
         return graph.exprs[node]
 
-    def _made(self, node: Node, graph: _Graph) -> Expr | None:
+    def _made(self, node: Node, graph: _Graph) -> ir.Expr | None:
         """None of what is no integer arithmetic."""
         if node in graph.operands and graph.around is not None:
             return self._of(graph.operands[node], graph.around)
@@ -294,7 +278,7 @@ class _Reading:
             return None
         number = constant_value(node) if node.op is CONSTANT else None
         if number is not None:
-            return Literal(node.type.dtype, number.item())
+            return ir.Literal(node.type.dtype, number.item())
         value = self.scope.env.get(node) if graph.around is None else None
         if isinstance(value, InLocals) and (node.type.dtype == "int64" or not node.inputs):
             return value.elements[()]
@@ -311,16 +295,16 @@ class _Reading:
     def _side(self, choice: Node, graph: _Graph) -> bool:
         """Which side of a choice is taken on this way."""
         condition, key = self._of(choice.inputs[0], graph), (*graph.path, choice)
-        if isinstance(condition, Literal):
+        if isinstance(condition, ir.Literal):
             return bool(condition.value)
         if key not in self.decisions:
             raise _Undecided(key)
         if key not in self._asked:
             self._asked.add(key)
-            self.conditions.append(condition if self.decisions[key] else negated(condition))
+            self.conditions.append(condition if self.decisions[key] else ir.negated(condition))
         return self.decisions[key]
 
-    def _dim(self, node: Node, graph: _Graph) -> Expr | None:
+    def _dim(self, node: Node, graph: _Graph) -> ir.Expr | None:
         measured = node.inputs[0]
         while measured in graph.operands and graph.around is not None:
             measured, graph = graph.operands[measured], graph.around
@@ -328,9 +312,9 @@ class _Reading:
         if value is None:
             return None
         dim = value.dims[node.number("axis")]
-        return Literal("int64", dim) if isinstance(dim, int) else dim
+        return ir.Literal("int64", dim) if isinstance(dim, int) else dim
 
-    def _computed(self, node: Node, graph: _Graph) -> Expr | None:
+    def _computed(self, node: Node, graph: _Graph) -> ir.Expr | None:
         if not isinstance(node.op, Card) or not isinstance(node.op.lower, Elementwise):
             return None
         if any(parent.type.rank or parent.type.dtype not in _KINDS for parent in node.inputs):
@@ -340,14 +324,14 @@ class _Reading:
             return None
         operands = tuple(cast(self._of(parent, graph), dtype) for parent, dtype in zip(node.inputs, dtypes, strict=True))
         template = node.op.lower.code(*dtypes, result)
-        return operands[0] if template is IDENTITY else Apply(result, template, operands)
+        return operands[0] if template is IDENTITY else ir.Apply(result, template, operands)
 
 
 @dataclass
 class _Graph:
     """The graph that is read, or a branch in it: what is read already, and what the arguments of a branch are in the graph around."""
 
-    exprs: dict[Node, Expr] = field(default_factory=dict)
+    exprs: dict[Node, ir.Expr] = field(default_factory=dict)
     operands: Mapping[Node, Node] = field(default_factory=dict)
     outputs: Sequence[Node] = ()
     around: _Graph | None = None
@@ -363,55 +347,55 @@ class _Graph:
         return self.inside[choice]
 
 
-def _more_than_none(scope: Scope, decisions: _Decisions, n_steps: Node) -> list[Expr]:
+def _more_than_none(scope: Scope, decisions: _Decisions, n_steps: Node) -> list[ir.Expr]:
     """The conditions under which a loop has a step, on one way through the choices of its number of steps."""
     reading = _Reading(scope, {}, decisions)
-    more = compare(">", reading.taken(n_steps), 0)
+    more = ir.compare(">", reading.taken(n_steps), 0)
     return [*reading.conditions, more]
 
 
-def _weaker(condition: Expr) -> Iterator[Expr]:
+def _weaker(condition: ir.Expr) -> Iterator[ir.Expr]:
     """The same of numbers that may be equal."""
-    sign = _OR_EQUAL.get(_SIGNS.get(condition.template, "")) if isinstance(condition, Apply) else None
-    if isinstance(condition, Apply) and sign is not None:
-        yield compare(sign, *condition.args)
+    sign = _OR_EQUAL.get(_SIGNS.get(condition.template, "")) if isinstance(condition, ir.Apply) else None
+    if isinstance(condition, ir.Apply) and sign is not None:
+        yield ir.compare(sign, *condition.args)
 
 
-def _between(state: Expr, start: Index, steps: Sequence[int], passes: Index) -> list[Expr]:
+def _between(state: ir.Expr, start: ir.Index, steps: Sequence[int], passes: ir.Index) -> list[ir.Expr]:
     """Where a state is after as many passes, each of which adds one of `steps`."""
-    least, most = add(start, mul(passes, min(steps))), add(start, mul(passes, max(steps)))
-    return [compare(">=", state, least), compare("<=", state, most)]
+    least, most = ir.add(start, ir.mul(passes, min(steps))), ir.add(start, ir.mul(passes, max(steps)))
+    return [ir.compare(">=", state, least), ir.compare("<=", state, most)]
 
 
-def _as_it_was(terms: Mapping[IntegerState, int]) -> Expr:
+def _as_it_was(terms: Mapping[IntegerState, int]) -> ir.Expr:
     """That a sum of states, each with its sign, is the sum of their initial values."""
-    left: Index = 0
-    right: Index = 0
+    left: ir.Index = 0
+    right: ir.Index = 0
     for state, sign in terms.items():
         now, start = state.name, _index(state.initial)
-        left, right = add(left, now if sign > 0 else start), add(right, start if sign > 0 else now)
-    return both(compare(">=", left, right), compare("<=", left, right))
+        left, right = ir.add(left, now if sign > 0 else start), ir.add(right, start if sign > 0 else now)
+    return ir.both(ir.compare(">=", left, right), ir.compare("<=", left, right))
 
 
-def _difference(new: Expr, state: Name) -> int | None:
+def _difference(new: ir.Expr, state: ir.Name) -> int | None:
     """What is added to a state; None where it is no fixed number."""
     if new == state:
         return 0
-    if isinstance(new, Apply) and new.template in (IN_ORDER, DIFFERENCE):
-        sign, (first, second) = 1 if new.template == IN_ORDER else -1, new.args
-        before = _difference(first, state) if isinstance(first, Expr) else None
-        if before is not None and isinstance(second, Literal) and isinstance(second.value, int):
+    if isinstance(new, ir.Apply) and new.template in (ir.IN_ORDER, ir.DIFFERENCE):
+        sign, (first, second) = 1 if new.template == ir.IN_ORDER else -1, new.args
+        before = _difference(first, state) if isinstance(first, ir.Expr) else None
+        if before is not None and isinstance(second, ir.Literal) and isinstance(second.value, int):
             return before + sign * second.value
     return None
 
 
-def _index(number: Expr) -> Index:
+def _index(number: ir.Expr) -> ir.Index:
     """A number in index arithmetic."""
-    return number.value if isinstance(number, Literal) and isinstance(number.value, int) else number
+    return number.value if isinstance(number, ir.Literal) and isinstance(number.value, int) else number
 
 
-def _with(condition: Expr, values: Mapping[Name, Expr]) -> Expr:
+def _with(condition: ir.Expr, values: Mapping[ir.Name, ir.Expr]) -> ir.Expr:
     """A condition with values for the states in it."""
-    result = mapped(condition, lambda part: values.get(part) if isinstance(part, Name) else None)
-    assert isinstance(result, Expr)
+    result = ir.mapped(condition, lambda part: values.get(part) if isinstance(part, ir.Name) else None)
+    assert isinstance(result, ir.Expr)
     return result

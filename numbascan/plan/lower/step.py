@@ -5,27 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ...ir import loops as ir
 from ...ir import messages
-from ...ir.loops import (
-    CALL,
-    Apply,
-    Break,
-    Expr,
-    Fail,
-    If,
-    Index,
-    Let,
-    Name,
-    Template,
-    add,
-    compare,
-    floor_div,
-    mod,
-    names_in,
-    negated,
-    sub,
-    walk,
-)
 from ...ir.node import Node
 from ...ir.ports import LoopSpec, Seq
 from ...ops.control import IF_ELSE
@@ -41,7 +22,7 @@ from ..storage.thinning import Thinning
 from .invariants import Invariants, integer_states
 from .scope import Scope, is_made_in_place
 
-Elements = dict[tuple[int, ...], Expr]
+Elements = dict[tuple[int, ...], ir.Expr]
 
 
 @dataclass
@@ -55,7 +36,7 @@ class LoopResult:
     storage: StateStorage | None = None
     dims: Indices = ()  # of a row, once the step is made
     sinks: dict[Request, ResultRows] = field(default_factory=dict)
-    last: dict[tuple[int, ...], Name] = field(default_factory=dict)  # for a small trace: its elements in the last step
+    last: dict[tuple[int, ...], ir.Name] = field(default_factory=dict)  # for a small trace: its elements in the last step
     thinned: dict[Request, Thinning] = field(default_factory=dict)
 
     @property
@@ -88,10 +69,10 @@ class LoopResult:
 class Step:
     """The body of the loop, at step t."""
 
-    def __init__(self, outer: Scope, spec: LoopSpec, t: Index, results: Sequence[LoopResult], steps: Name | None) -> None:
+    def __init__(self, outer: Scope, spec: LoopSpec, t: ir.Index, results: Sequence[LoopResult], steps: ir.Name | None) -> None:
         self.outer, self.spec, self.builder = outer, spec, outer.builder
         self.t, self.results, self.steps = t, results, steps
-        self.behind: Sequence[Expr] = ()  # what holds of the last values of states
+        self.behind: Sequence[ir.Expr] = ()  # what holds of the last values of states
 
     def make(self, updates: Updates) -> None:
         """Writes the step. `updates`: the values that overwrite the rows they come from, and their late readers; all else comes first.
@@ -125,7 +106,7 @@ class Step:
             if isinstance(result.storage, LocalState):
                 self._store_rows(result, dict(result.storage.lags[0]))
         if stop is not None and self.steps is not None:
-            self.builder.emit(If(stop, [Let(self.steps.name, add(self.t, 1), is_new=False), Break()]))
+            self.builder.emit(ir.If(stop, [ir.Let(self.steps.name, ir.add(self.t, 1), is_new=False), ir.Break()]))
 
     # what the step reads --------------------------------------------------------------------------------------------
 
@@ -154,9 +135,9 @@ class Step:
 
     def _row(self, seq: Seq, tap: int, read: Node, rows: Value) -> Value:
         """The row of a sequence at step t, at one tap."""
-        where = add(self.t, seq.before + tap)
+        where = ir.add(self.t, seq.before + tap)
         if isinstance(rows, InMemory):
-            lead = (*rows.lead, add(where, rows.offset))
+            lead = (*rows.lead, ir.add(where, rows.offset))
             row: Value = InMemory(read.type, rows.dims[1:], rows.array, lead)
         else:
             row = Computed(read.type, rows.dims[1:], lambda index: rows.at((where, *index)))
@@ -204,19 +185,19 @@ class Step:
         position = [other for other in self.results if other.storage is not None].index(result)
         return lambda axis: messages.changed_shape(self.spec, position, axis)
 
-    def _where(self, result: LoopResult, request: Request, rows: ResultRows) -> Index:
+    def _where(self, result: LoopResult, request: Request, rows: ResultRows) -> ir.Index:
         """The number of the row that step t writes, among those that a request keeps."""
         if rows.first is not None:
-            return sub(self.t, rows.first)
+            return ir.sub(self.t, rows.first)
         if rows.back is not None:
-            return sub(rows.back, self.t)
+            return ir.sub(rows.back, self.t)
         if isinstance(request, LastRows):
-            return mod(self.t, request.k)
+            return ir.mod(self.t, request.k)
         if isinstance(request, Every):
-            return floor_div(sub(self.t, request.start), request.k)
+            return ir.floor_div(ir.sub(self.t, request.start), request.k)
         if isinstance(request, Path | LastStates) and result.storage is not None:
-            row = add(self.t, result.storage.state.depth)
-            return mod(row, request.k) if isinstance(request, LastStates) else row
+            row = ir.add(self.t, result.storage.state.depth)
+            return ir.mod(row, request.k) if isinstance(request, LastStates) else row
         return 0 if isinstance(request, Last) else self.t
 
     def _new_row(self, result: LoopResult, is_overwritten: bool) -> Elements | None:
@@ -232,21 +213,21 @@ class Step:
             return {index: self.builder.let(result.name, element, hoist=False) for index, element in elements.items()}  # read twice
         return {index: self._held(element, f"{result.name}_next") for index, element in elements.items()} if is_overwritten else elements
 
-    def _held(self, expr: Expr, hint: str) -> Expr:
+    def _held(self, expr: ir.Expr, hint: str) -> ir.Expr:
         """The expression, held in a local if it reads memory: the step may overwrite that."""
-        return self.builder.let(hint, expr, hoist=False) if any(is_element for _, is_element in names_in(expr)) else expr
+        return self.builder.let(hint, expr, hoist=False) if any(is_element for _, is_element in ir.names_in(expr)) else expr
 
-    def _condition(self, until: Node) -> Expr:
+    def _condition(self, until: Node) -> ir.Expr:
         """Whether this step is the last one, evaluated before states advance: it may be a state itself."""
         condition = cast(self.scope.value(until).at(()), "bool")
-        if isinstance(condition, Name) and condition.name in self.builder.moving:
+        if isinstance(condition, ir.Name) and condition.name in self.builder.moving:
             return self.builder.variable("stop", condition, "bool")
         return self.builder.let("stop", condition, hoist=False)
 
     def _tell_lane(self) -> None:
         """Adds the lane to errors about results that are not finite, for loops inside a loop over lanes."""
-        for stmt in walk(self.builder.block.stmts):
-            if isinstance(stmt, Fail) and stmt.error == "FloatingPointError":
+        for stmt in ir.walk(self.builder.block.stmts):
+            if isinstance(stmt, ir.Fail) and stmt.error == "FloatingPointError":
                 stmt.message, stmt.numbers = messages.in_lane(stmt.message, len(stmt.numbers)), (*stmt.numbers, self.t)
 
     def _is_checked(self, result: LoopResult) -> bool:
@@ -257,11 +238,11 @@ class Step:
         if not self._is_checked(result):
             return
         message = messages.not_finite(self.spec, result.name, result.write)
-        template = Template("math.isfinite({0})" if result.write.type.kind == "f" else "np.isfinite({0})", cost=CALL)
+        template = ir.Template("math.isfinite({0})" if result.write.type.kind == "f" else "np.isfinite({0})", cost=ir.CALL)
 
-        def check(element: Expr) -> None:
-            finite = Apply("bool", template, (element,))
-            self.builder.emit(If(negated(finite), [Fail("FloatingPointError", message, (self.t,))]))
+        def check(element: ir.Expr) -> None:
+            finite = ir.Apply("bool", template, (element,))
+            self.builder.emit(ir.If(ir.negated(finite), [ir.Fail("FloatingPointError", message, (self.t,))]))
 
         if elements is not None:
             for element in elements.values():
@@ -293,8 +274,10 @@ class Step:
             if isinstance(request, Every) or rows.first is not None:
                 with builder.branch() as stores:
                     copied(builder, source, place)
-                is_due = is_kept(self.t, request.start, request.k) if isinstance(request, Every) else compare(">=", self.t, rows.first or 0)
-                builder.emit(If(is_due, stores))
+                is_due = (
+                    is_kept(self.t, request.start, request.k) if isinstance(request, Every) else ir.compare(">=", self.t, rows.first or 0)
+                )
+                builder.emit(ir.If(is_due, stores))
             elif not is_done and not isinstance(request, Lengths) and self.scope.placed.get(write) is not rows:
                 copied(builder, source, place)
         target = None if result.storage is None else result.storage.target(self.t)
@@ -304,7 +287,7 @@ class Step:
     def _rotate(self, new: dict[int, Elements | None]) -> None:
         """Advances all states at once: no local is overwritten before all its readers have run."""
         self.builder.advance()
-        moves: list[tuple[Name, Expr]] = []
+        moves: list[tuple[ir.Name, ir.Expr]] = []
         for result in self.results:
             elements = new[result.position]
             if isinstance(result.storage, LocalState):
@@ -317,21 +300,21 @@ class Step:
         assign_all(self.builder, moves)
 
 
-def assign_all(builder: Builder, moves: Sequence[tuple[Name, Expr]]) -> None:
+def assign_all(builder: Builder, moves: Sequence[tuple[ir.Name, ir.Expr]]) -> None:
     """Writes `a, b = …` as single assignments, in an order that overwrites nothing still to be read; a cycle costs one more local."""
     left = [(name, expr) for name, expr in moves if name != expr]
     while left:
         for k, (name, expr) in enumerate(left):
             others = left[:k] + left[k + 1 :]
-            if not any(name.name == read for _, other in others for read, _ in names_in(other)):
+            if not any(name.name == read for _, other in others for read, _ in ir.names_in(other)):
                 builder.assign(name, expr)
                 left = others
                 break
         else:
             targets = {name.name for name, _ in left}  # only saving an expression that reads one of them frees it
-            k = next(k for k, (_, expr) in enumerate(left) if any(read in targets for read, _ in names_in(expr)))
+            k = next(k for k, (_, expr) in enumerate(left) if any(read in targets for read, _ in ir.names_in(expr)))
             name, expr = left[k]
             saved = builder.let(f"{name.name}_next", expr, hoist=False)
-            if isinstance(expr, Name):  # `let` keeps names as they are: a swap needs a local of its own
+            if isinstance(expr, ir.Name):  # `let` keeps names as they are: a swap needs a local of its own
                 saved = builder.variable(f"{name.name}_next", expr, name.dtype)
             left[k] = (name, saved)

@@ -14,24 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ...ir.loops import (
-    ROW,
-    Alias,
-    Alloc,
-    Call,
-    For,
-    Function,
-    If,
-    Index,
-    Let,
-    Name,
-    Stmt,
-    Store,
-    expressions,
-    names_in,
-    slope_and_rest,
-    walk,
-)
+from ...ir import loops as ir
 from ...ir.mentions import loads_in, memory_of, mentioned
 
 Position = int  # of a statement in the body
@@ -53,63 +36,63 @@ class Access:
 class StepDependences:
     """The dependences between the statements of a loop over time."""
 
-    def __init__(self, loop: For, function: Function) -> None:
-        every = list(walk(function.body))
+    def __init__(self, loop: ir.For, function: ir.Function) -> None:
+        every = list(ir.walk(function.body))
         self.loop = loop
         self.ranks = {argument.name: argument.rank for argument in function.arguments}
-        self.ranks |= {stmt.name: len(stmt.shape) for stmt in every if isinstance(stmt, Alloc)}
-        self.t = Name("int64", loop.name)
-        inside = {id(stmt) for stmt in walk([loop])}
+        self.ranks |= {stmt.name: len(stmt.shape) for stmt in every if isinstance(stmt, ir.Alloc)}
+        self.t = ir.Name("int64", loop.name)
+        inside = {id(stmt) for stmt in ir.walk([loop])}
         self.outside = [_alone(stmt) for stmt in every if id(stmt) not in inside]
         self.mentions = Counter(name for stmt in self.outside for name in mentioned([stmt]))
-        self.allocs = {stmt.name: stmt for stmt in self.outside if isinstance(stmt, Alloc)}
-        moved = {stmt.name for stmt in loop.body if isinstance(stmt, Let) and not stmt.is_new}
+        self.allocs = {stmt.name: stmt for stmt in self.outside if isinstance(stmt, ir.Alloc)}
+        moved = {stmt.name for stmt in loop.body if isinstance(stmt, ir.Let) and not stmt.is_new}
         self.rings = {array: names for array, names in function.rings.items() if names[0] in moved}
         self.lags = {name: (array, lag) for array, names in self.rings.items() for lag, name in enumerate(names)}
-        self.views = {stmt.name: stmt for stmt in loop.body if isinstance(stmt, Alias)}
-        self.turns = {stmt.name for stmt in loop.body if isinstance(stmt, Let) and self._turns_a_ring(stmt)}
+        self.views = {stmt.name: stmt for stmt in loop.body if isinstance(stmt, ir.Alias)}
+        self.turns = {stmt.name for stmt in loop.body if isinstance(stmt, ir.Let) and self._turns_a_ring(stmt)}
         self.steps = [
-            stmt for stmt in loop.body if not isinstance(stmt, Alias) and not (isinstance(stmt, Let) and self._turns_a_ring(stmt))
+            stmt for stmt in loop.body if not isinstance(stmt, ir.Alias) and not (isinstance(stmt, ir.Let) and self._turns_a_ring(stmt))
         ]
         self.written = {self.row_of(array)[0] if array in self.views else array for array in _written(self.steps)}
         self.accesses = [
-            [access for access in self._of(stmt) if access.array in self.written or isinstance(stmt, Call)] for stmt in self.steps
+            [access for access in self._of(stmt) if access.array in self.written or isinstance(stmt, ir.Call)] for stmt in self.steps
         ]
         self._check()
 
-    def _turns_a_ring(self, stmt: Let) -> bool:
-        return stmt.name in self.lags or (stmt.is_new and isinstance(stmt.value, Name) and stmt.value.name in self.lags)
+    def _turns_a_ring(self, stmt: ir.Let) -> bool:
+        return stmt.name in self.lags or (stmt.is_new and isinstance(stmt.value, ir.Name) and stmt.value.name in self.lags)
 
     # what a step touches --------------------------------------------------------------------------------------------
 
-    def row_of(self, name: str) -> tuple[str, Index]:
+    def row_of(self, name: str) -> tuple[str, ir.Index]:
         """The array and the row number of a view that is one row."""
         view = self.views[name]
-        if view.text != ROW or view.array in self.views:
+        if view.text != ir.ROW or view.array in self.views:
             raise Unclear
         return view.array, view.args[0]
 
-    def _of(self, stmt: Stmt) -> Iterator[Access]:
-        if isinstance(stmt, Call):
+    def _of(self, stmt: ir.Stmt) -> Iterator[Access]:
+        if isinstance(stmt, ir.Call):
             for arg in stmt.args:
                 yield self._access(arg, (), stmt.turned is None or arg in stmt.results)
         else:
-            for inner in walk([stmt]):
-                if isinstance(inner, Store):
+            for inner in ir.walk([stmt]):
+                if isinstance(inner, ir.Store):
                     yield self._access(inner.array, inner.index, True)
-                for load in (load for expr in expressions(inner) for load in loads_in(expr)):
+                for load in (load for expr in ir.expressions(inner) for load in loads_in(expr)):
                     yield self._access(load.array, load.index, False)
 
-    def _access(self, array: str, index: tuple[Index, ...], is_write: bool) -> Access:
+    def _access(self, array: str, index: tuple[ir.Index, ...], is_write: bool) -> Access:
         if array in self.views:
             array, row = self.row_of(array)
             index = (row,)
         if array in self.rings:
-            ring, lag = self.lags.get(index[0].name, ("", 0)) if index and isinstance(index[0], Name) else ("", 0)
+            ring, lag = self.lags.get(index[0].name, ("", 0)) if index and isinstance(index[0], ir.Name) else ("", 0)
             if ring != array:
                 raise Unclear
             return Access(array, -lag, is_write)
-        slope, place = (slope_and_rest(index[0], self.t) if index else (0, 0)) or (2, 0)
+        slope, place = (ir.slope_and_rest(index[0], self.t) if index else (0, 0)) or (2, 0)
         if slope and array in self.written and (slope != 1 or not isinstance(place, int)):
             raise Unclear
         return Access(array, place if slope == 1 and isinstance(place, int) else None, is_write)
@@ -120,9 +103,9 @@ class StepDependences:
         It must be an argument or an allocation. Rings must have one allocation, and no array may be read whole.
         """
         kinds = {array: {a.row is None for found in self.accesses for a in found if a.array == array} for array in self.written}
-        taken = Counter(stmt.name for stmt in self.outside if isinstance(stmt, Alloc))
-        in_calls = {name for stmt in self.outside if isinstance(stmt, Call) for name in stmt.args}
-        is_read_whole = any(not load.index for stmt in walk(self.steps) for expr in expressions(stmt) for load in loads_in(expr))
+        taken = Counter(stmt.name for stmt in self.outside if isinstance(stmt, ir.Alloc))
+        in_calls = {name for stmt in self.outside if isinstance(stmt, ir.Call) for name in stmt.args}
+        is_read_whole = any(not load.index for stmt in ir.walk(self.steps) for expr in ir.expressions(stmt) for load in loads_in(expr))
         if (
             any(len(found) > 1 for found in kinds.values())
             or not self.written <= self.ranks.keys()
@@ -166,7 +149,7 @@ class StepDependences:
 
     def _pairs(self) -> Iterator[tuple[Position, Position, int]]:
         """(a, b, distance): statement b of the step `distance` later depends on statement a."""
-        made = [{inner.name for inner in walk([stmt]) if isinstance(inner, Let)} for stmt in self.steps]
+        made = [{inner.name for inner in ir.walk([stmt]) if isinstance(inner, ir.Let)} for stmt in self.steps]
         read = [names | self._locals(stmt) for names, stmt in zip(made, self.steps, strict=True)]
         for a, first in enumerate(self.accesses):
             for b, second in enumerate(self.accesses[a:], a):
@@ -177,11 +160,11 @@ class StepDependences:
                 if a != b and (made[a] & read[b] or made[b] & read[a]):
                     yield from ((a, b, 0), (b, a, 1))
 
-    def _locals(self, stmt: Stmt) -> set[str]:
+    def _locals(self, stmt: ir.Stmt) -> set[str]:
         """The locals that a statement and its views read."""
         views = [self.views[name] for name in mentioned([stmt]) & self.views.keys()]
-        exprs = [expr for inner in (*walk([stmt]), *views) for expr in expressions(inner)]
-        return {name for expr in exprs for name, is_element in names_in(expr) if not is_element}
+        exprs = [expr for inner in (*ir.walk([stmt]), *views) for expr in ir.expressions(inner)]
+        return {name for expr in exprs for name, is_element in ir.names_in(expr) if not is_element}
 
     def _order(self, a: Position, b: Position, one: Access, other: Access) -> Iterator[tuple[Position, Position, int]]:
         if one.row is None or other.row is None:
@@ -213,7 +196,7 @@ class StepDependences:
 
     def _is_product(self, k: Position) -> bool:
         stmt = self.steps[k]
-        if not isinstance(stmt, Call) or stmt.turned is None or stmt.turned[1]:
+        if not isinstance(stmt, ir.Call) or stmt.turned is None or stmt.turned[1]:
             return False
         matrix, *vectors = self.accesses[k]
         is_fixed = matrix.array not in self.written and stmt.args[0] not in self.views
@@ -223,17 +206,17 @@ class StepDependences:
         return one.array in self.of_a_step and self.ranks[one.array] == 1 if one.row is None else self.ranks.get(one.array) == 2
 
 
-def _alone(stmt: Stmt) -> Stmt:
+def _alone(stmt: ir.Stmt) -> ir.Stmt:
     """The statement without the statements inside it."""
-    if isinstance(stmt, For):
+    if isinstance(stmt, ir.For):
         return replace(stmt, body=[])
-    return If(stmt.condition, []) if isinstance(stmt, If) else stmt
+    return ir.If(stmt.condition, []) if isinstance(stmt, ir.If) else stmt
 
 
-def _written(stmts: Sequence[Stmt]) -> Iterator[str]:
+def _written(stmts: Sequence[ir.Stmt]) -> Iterator[str]:
     """The arrays that statements may write; a view counts under its own name."""
-    for stmt in walk(stmts):
-        if isinstance(stmt, Store):
+    for stmt in ir.walk(stmts):
+        if isinstance(stmt, ir.Store):
             yield stmt.array
-        elif isinstance(stmt, Call):
+        elif isinstance(stmt, ir.Call):
             yield from stmt.args if stmt.turned is None else stmt.results

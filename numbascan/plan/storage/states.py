@@ -14,29 +14,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
+from ...ir import loops as ir
 from ...ir import messages
-from ...ir.loops import (
-    Alloc,
-    Expr,
-    Fail,
-    If,
-    Index,
-    Length,
-    Let,
-    Literal,
-    Name,
-    Stmt,
-    Store,
-    add,
-    both,
-    compare,
-    floor_div,
-    greatest,
-    least,
-    mod,
-    negated,
-    sub,
-)
 from ...ir.names import verbatim
 from ...ir.ports import State
 from ...types import TensorType
@@ -64,15 +43,15 @@ class ResultRows:
     builder: Builder
     hint: str
     type: TensorType  # of one row
-    count: Index
-    where: Index
+    count: ir.Index
+    where: ir.Index
     owner: tuple[str, str] = ("scan", "out")  # loop and result, as named in errors
-    told: Sequence[Index | None] = ()  # dimensions by the graph around a loop that may have no step
+    told: Sequence[ir.Index | None] = ()  # dimensions by the graph around a loop that may have no step
     array: str | None = None  # set once allocated, or given by the caller
     dims: Indices = ()
     lead: Indices = ()
-    first: Index | None = None
-    back: Index | None = None
+    first: ir.Index | None = None
+    back: ir.Index | None = None
     late: bool = False  # allocated in the first step
     misfit: str = ""  # for rows of another value's memory: the message if they do not fit
     home: Block = field(init=False)  # around the loop
@@ -107,19 +86,22 @@ class ResultRows:
         """Allocates in the first step, which alone knows the length of a row; later rows must be as long. Without a step no row is read."""
         builder = self.builder
         before = tuple(
-            next((greatest(side, 0) for side in self._sides(dim) if builder.home_of(side).depth <= self.home.depth), 0) for dim in dims
+            next((ir.greatest(side, 0) for side in self._sides(dim) if builder.home_of(side).depth <= self.home.depth), 0) for dim in dims
         )
         name = builder.fresh(self.hint, "row", self.home)
         is_taken = builder.fresh(f"{name}_is_taken", "is_taken", self.home)
-        self.home.stmts += [Alloc(name, (0, *before), self.type.dtype), Let(is_taken, Literal("bool", False))]
-        self.dims = tuple(Length("int64", name, axis) for axis in range(1, 1 + len(dims)))
+        self.home.stmts += [ir.Alloc(name, (0, *before), self.type.dtype), ir.Let(is_taken, ir.Literal("bool", False))]
+        self.dims = tuple(ir.Length("int64", name, axis) for axis in range(1, 1 + len(dims)))
         builder.shapes[name], builder.written[name] = (self.count, *self.dims), builder.block
-        alloc: list[Stmt] = [Alloc(name, (self.count, *dims), self.type.dtype), Let(is_taken, Literal("bool", True), is_new=False)]
-        builder.emit(If(negated(Name("bool", is_taken)), alloc))
+        alloc: list[ir.Stmt] = [
+            ir.Alloc(name, (self.count, *dims), self.type.dtype),
+            ir.Let(is_taken, ir.Literal("bool", True), is_new=False),
+        ]
+        builder.emit(ir.If(ir.negated(ir.Name("bool", is_taken)), alloc))
         self.late = True
         return name
 
-    def _sides(self, dim: Index) -> Iterator[Index]:
+    def _sides(self, dim: ir.Index) -> Iterator[ir.Index]:
         """Candidates for a row's dimension if no step runs: itself, then its dimensions in the branches of a choice, the last one first."""
         yield dim
         for side in reversed(self.builder.sides.get(dim, ())):
@@ -130,9 +112,9 @@ class ResultRows:
         for axis, (there, dim) in enumerate(zip(self.dims, dims, strict=True)):
             if there != dim:
                 message = messages.ragged_rows(*self.owner, axis)
-                self.builder.emit(If(compare("!=", dim, there), [Fail("ValueError", message, (there, dim))]))
+                self.builder.emit(ir.If(ir.compare("!=", dim, there), [ir.Fail("ValueError", message, (there, dim))]))
 
-    def all_rows(self, rows: Index, shape: TensorType) -> InMemory:
+    def all_rows(self, rows: ir.Index, shape: TensorType) -> InMemory:
         """The rows written, as one value."""
         assert self.array is not None
         return InMemory(shape, (rows, *self.dims), self.array, self.lead)
@@ -162,7 +144,7 @@ class StateStorage:
         row = initial.dims[1:] if state.has_axis else initial.dims
         self.dims: Indices = tuple(known if known is not None else dim for known, dim in zip(self.type.shape, row, strict=True))
 
-    def initial_row(self, k: Index, index: Indices) -> Expr:
+    def initial_row(self, k: ir.Index, index: Indices) -> ir.Expr:
         """An element of the k-th initial row, oldest first, in the state's dtype."""
         place = (k, *index) if self.state.has_axis else index
         return cast(self.initial.at(place), self.type.dtype)
@@ -171,15 +153,15 @@ class StateStorage:
         """Names whose content changes from step to step."""
         raise NotImplementedError
 
-    def read(self, tap: Index, t: Index, body: Block) -> Value:
+    def read(self, tap: ir.Index, t: ir.Index, body: Block) -> Value:
         """The value at a tap, inside the loop; in a path or a window also at a run-time tap."""
         raise NotImplementedError
 
-    def target(self, t: Index) -> InMemory | None:
+    def target(self, t: ir.Index) -> InMemory | None:
         """Where the new row is written; None for locals."""
         raise NotImplementedError
 
-    def last(self, steps: Index) -> Value:
+    def last(self, steps: ir.Index) -> Value:
         """The newest row, after the loop."""
         raise NotImplementedError
 
@@ -189,8 +171,8 @@ class LocalState(StateStorage):
 
     def __init__(self, builder: Builder, state: State, initial: Value, name: str) -> None:
         super().__init__(builder, state, initial, name)
-        self.lags: list[dict[tuple[int, ...], Name]] = []
-        self.starts: dict[tuple[int, ...], Expr] = {}  # of the newest row
+        self.lags: list[dict[tuple[int, ...], ir.Name]] = []
+        self.starts: dict[tuple[int, ...], ir.Expr] = {}  # of the newest row
         depth = state.depth
         for lag in range(1, depth + 1):
             label = name if depth == 1 else f"{name}_tm{lag}"
@@ -204,45 +186,45 @@ class LocalState(StateStorage):
     def changing(self) -> list[str]:
         return [name.name for elements in self.lags for name in elements.values()]
 
-    def read(self, tap: Index, t: Index, body: Block) -> Value:
+    def read(self, tap: ir.Index, t: ir.Index, body: Block) -> Value:
         assert isinstance(tap, int)
-        elements: dict[tuple[int, ...], Expr] = dict(self.lags[-tap - 1])
+        elements: dict[tuple[int, ...], ir.Expr] = dict(self.lags[-tap - 1])
         return InLocals(self.type, self.dims, elements, self.builder, body, self.name)
 
-    def target(self, t: Index) -> None:
+    def target(self, t: ir.Index) -> None:
         return None
 
-    def moves(self, new: dict[tuple[int, ...], Expr]) -> list[tuple[Name, Expr]]:
+    def moves(self, new: dict[tuple[int, ...], ir.Expr]) -> list[tuple[ir.Name, ir.Expr]]:
         """What each local becomes at the end of a step."""
-        moves: list[tuple[Name, Expr]] = []
+        moves: list[tuple[ir.Name, ir.Expr]] = []
         for older, newer in zip(self.lags[:0:-1], self.lags[-2::-1], strict=True):
             moves += [(older[index], newer[index]) for index in older]
         return moves + [(name, new[index]) for index, name in self.lags[0].items()]
 
-    def last(self, steps: Index) -> Value:
-        elements: dict[tuple[int, ...], Expr] = dict(self.lags[0])
+    def last(self, steps: ir.Index) -> Value:
+        elements: dict[tuple[int, ...], ir.Expr] = dict(self.lags[0])
         return InLocals(self.type, self.dims, elements, self.builder, self.builder.block, self.name)
 
 
 class PathState(StateStorage):
     """All rows in one array, the initial ones first."""
 
-    def __init__(self, builder: Builder, state: State, initial: Value, name: str, n_steps: Index) -> None:
+    def __init__(self, builder: Builder, state: State, initial: Value, name: str, n_steps: ir.Index) -> None:
         super().__init__(builder, state, initial, name)
-        self.array = builder.alloc(f"{name}_path", (add(n_steps, state.depth), *self.dims), self.type.dtype)
+        self.array = builder.alloc(f"{name}_path", (ir.add(n_steps, state.depth), *self.dims), self.type.dtype)
         write_initial(self, self.array)
 
     def changing(self) -> list[str]:
         return [self.array]
 
-    def read(self, tap: Index, t: Index, body: Block) -> Value:
-        return InMemory(self.type, self.dims, self.array, (add(add(t, self.state.depth), tap),))
+    def read(self, tap: ir.Index, t: ir.Index, body: Block) -> Value:
+        return InMemory(self.type, self.dims, self.array, (ir.add(ir.add(t, self.state.depth), tap),))
 
-    def target(self, t: Index) -> InMemory:
-        return InMemory(self.type, self.dims, self.array, (add(t, self.state.depth),))
+    def target(self, t: ir.Index) -> InMemory:
+        return InMemory(self.type, self.dims, self.array, (ir.add(t, self.state.depth),))
 
-    def last(self, steps: Index) -> Value:
-        return InMemory(self.type, self.dims, self.array, (add(steps, self.state.depth - 1),))
+    def last(self, steps: ir.Index) -> Value:
+        return InMemory(self.type, self.dims, self.array, (ir.add(steps, self.state.depth - 1),))
 
 
 class RingState(StateStorage):
@@ -260,50 +242,52 @@ class RingState(StateStorage):
     def changing(self) -> list[str]:
         return [self.array, *(row.name for row in self.rows)]
 
-    def read(self, tap: Index, t: Index, body: Block) -> Value:
+    def read(self, tap: ir.Index, t: ir.Index, body: Block) -> Value:
         assert isinstance(tap, int)
         return InMemory(self.type, self.dims, self.array, (self.rows[-tap],))
 
-    def target(self, t: Index) -> InMemory:
+    def target(self, t: ir.Index) -> InMemory:
         return InMemory(self.type, self.dims, self.array, (self.rows[0],))
 
-    def moves(self) -> list[tuple[Name, Expr]]:
-        moves: list[tuple[Name, Expr]] = [(newer, older) for newer, older in zip(self.rows, [self.rows[-1], *self.rows[:-1]], strict=True)]
+    def moves(self) -> list[tuple[ir.Name, ir.Expr]]:
+        moves: list[tuple[ir.Name, ir.Expr]] = [
+            (newer, older) for newer, older in zip(self.rows, [self.rows[-1], *self.rows[:-1]], strict=True)
+        ]
         return moves[::-1]
 
-    def last(self, steps: Index) -> Value:
+    def last(self, steps: ir.Index) -> Value:
         return InMemory(self.type, self.dims, self.array, (self.rows[1],))
 
 
 class WindowState(StateStorage):
     """The last `n_rows` rows of the path, more than the taps reach, or all rows if there are fewer (`room`: steps)."""
 
-    def __init__(self, builder: Builder, state: State, initial: Value, name: str, n_rows: int, room: Index) -> None:
+    def __init__(self, builder: Builder, state: State, initial: Value, name: str, n_rows: int, room: ir.Index) -> None:
         super().__init__(builder, state, initial, name)
         self.n_rows = n_rows
         self.array = builder.alloc(f"{name}_rows", (window_rows(n_rows, state, room), *self.dims), self.type.dtype)
         write_initial(self, self.array)
 
-    def row(self, r: Index) -> InMemory:
+    def row(self, r: ir.Index) -> InMemory:
         """Row r of the path, initial ones first."""
-        return InMemory(self.type, self.dims, self.array, (mod(r, self.n_rows),))
+        return InMemory(self.type, self.dims, self.array, (ir.mod(r, self.n_rows),))
 
     def changing(self) -> list[str]:
         return [self.array]
 
-    def read(self, tap: Index, t: Index, body: Block) -> Value:
-        return self.row(add(add(t, self.state.depth), tap))
+    def read(self, tap: ir.Index, t: ir.Index, body: Block) -> Value:
+        return self.row(ir.add(ir.add(t, self.state.depth), tap))
 
-    def target(self, t: Index) -> InMemory:
-        return self.row(add(t, self.state.depth))
+    def target(self, t: ir.Index) -> InMemory:
+        return self.row(ir.add(t, self.state.depth))
 
-    def last(self, steps: Index) -> Value:
-        return self.row(add(steps, self.state.depth - 1))
+    def last(self, steps: ir.Index) -> Value:
+        return self.row(ir.add(steps, self.state.depth - 1))
 
 
-def window_rows(n_rows: int, state: State, room: Index) -> Index:
+def window_rows(n_rows: int, state: State, room: ir.Index) -> ir.Index:
     """The number of rows to allocate if the last `n_rows` of a state are kept, initial ones included; `room`: steps."""
-    return n_rows if n_rows <= FEW_ROWS else add(least(n_rows - state.depth, room), state.depth)
+    return n_rows if n_rows <= FEW_ROWS else ir.add(ir.least(n_rows - state.depth, room), state.depth)
 
 
 class RowState(StateStorage):
@@ -314,18 +298,18 @@ class RowState(StateStorage):
         self.array = array or builder.alloc(name, self.dims, self.type.dtype)
         if array is not None:
             return
-        builder.nest(self.dims, lambda index: builder.emit(Store(self.array, index, self.initial_row(0, index))))
+        builder.nest(self.dims, lambda index: builder.emit(ir.Store(self.array, index, self.initial_row(0, index))))
 
     def changing(self) -> list[str]:
         return [self.array]
 
-    def read(self, tap: Index, t: Index, body: Block) -> Value:
+    def read(self, tap: ir.Index, t: ir.Index, body: Block) -> Value:
         return InMemory(self.type, self.dims, self.array)
 
-    def target(self, t: Index) -> InMemory:
+    def target(self, t: ir.Index) -> InMemory:
         return InMemory(self.type, self.dims, self.array)
 
-    def last(self, steps: Index) -> Value:
+    def last(self, steps: ir.Index) -> Value:
         return InMemory(self.type, self.dims, self.array)
 
 
@@ -333,8 +317,8 @@ def write_initial(storage: StateStorage, array: str) -> None:
     """Copies the initial rows to the beginning of `array`."""
     builder, depth = storage.builder, storage.state.depth
 
-    def copy(k: Index, index: Indices) -> None:
-        builder.emit(Store(array, (k, *index), storage.initial_row(k, index)))
+    def copy(k: ir.Index, index: Indices) -> None:
+        builder.emit(ir.Store(array, (k, *index), storage.initial_row(k, index)))
 
     if depth > FEW_ROWS:
         builder.nest((depth, *storage.dims), lambda index: copy(index[0], index[1:]))
@@ -343,11 +327,11 @@ def write_initial(storage: StateStorage, array: str) -> None:
         builder.nest(storage.dims, partial(copy, k))
 
 
-def every_count(steps: Index, start: int, k: int) -> Index:
+def every_count(steps: ir.Index, start: int, k: int) -> ir.Index:
     """The number of steps start, start + k, … below `steps`."""
-    return floor_div(add(greatest(sub(steps, start), 0), k - 1), k) if not isinstance(steps, int) or steps > start else 0
+    return ir.floor_div(ir.add(ir.greatest(ir.sub(steps, start), 0), k - 1), k) if not isinstance(steps, int) or steps > start else 0
 
 
-def is_kept(t: Index, start: int, k: int) -> Expr:
+def is_kept(t: ir.Index, start: int, k: int) -> ir.Expr:
     """Whether step t is one of start, start + k, …, as an expression."""
-    return both(compare(">=", t, start), compare("==", mod(sub(t, start), k), 0))
+    return ir.both(ir.compare(">=", t, start), ir.compare("==", ir.mod(ir.sub(t, start), k), 0))
