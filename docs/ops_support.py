@@ -69,6 +69,7 @@ OTHERWISE: dict[str, tuple[str, Run]] = {
     "reshape": ("m", lambda f, m: f(m, (-1,))),
     "roll": ("x", lambda f, x: f(x, 1)),
     "rollaxis": ("m", lambda f, m: f(m, 1)),
+    "lexsort": ("xx", lambda f, x, y: f((x, y))),
     "select": ("xx", lambda f, x, y: f([x > 0], [y])),
     "set_subtensor": ("xx", lambda f, x, y: f(x[1:], y[1:])),
     "shape_padaxis": ("x", lambda f, x: f(x, 0)),

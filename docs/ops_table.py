@@ -26,7 +26,7 @@ HEAD = """# Functions
 
 What a traced value or a symbolic variable understands. Each function stands under NumPy's name where there is one (call it with
 `np.`, or `scipy.special.`) and under its names in `numbascan.tensor` (with `nt.`, or as a method where `x.` stands); all are the same.
-Names in **bold** are PyTensor's, too. Arguments are NumPy's; `out=` and `where=` are refused.
+Names in **bold** are PyTensor's, too. Arguments are NumPy's; `where=` and `out=` may be given to elementwise functions.
 
 Operators (`+ - * / // % ** @`, comparisons, `& | ^ ~ << >>`, `abs`, `divmod`) mean what they mean in NumPy, and `x[...]` takes
 positions, slices, new axes, `...`, arrays of integers and masks. {methods} work as well.

@@ -253,6 +253,24 @@ def test_what_cannot_be_is_refused_while_tracing(function, error, words):
         function(*inputs_for((X,), True))
 
 
+@pytest.mark.parametrize("n", [0, 1, 5, 40])
+def test_lexsort_sorts_by_the_last_key_first(n):
+    rng = np.random.default_rng(n)
+    keys = rng.integers(0, 3, n), rng.integers(0, 4, n) / 2, rng.integers(0, 2, n)
+    for k in (1, 2, 3):
+        np.testing.assert_array_equal(ns.jit(lambda *given: np.lexsort(given))(*keys[:k]), np.lexsort(keys[:k]))
+    table = rng.integers(0, 3, (2, 4, n))
+    for axis in (0, 1):
+        found = ns.jit(lambda both, axis=axis: np.lexsort((both[0], both[1]), axis=axis))(table)
+        np.testing.assert_array_equal(found, np.lexsort((table[0], table[1]), axis=axis))
+
+
+@pytest.mark.parametrize(("n", "m"), [(3, 4), (20, 30), (20, 1), (30, 20)])
+def test_lexsort_refuses_keys_of_different_lengths(n, m):
+    with pytest.raises(ValueError, match="lexsort: key 2 has"):
+        ns.jit(lambda a, b: np.lexsort((a, b)))(np.arange(n), np.arange(m))
+
+
 # routines -----------------------------------------------------------------------------------------------------------
 
 

@@ -26,6 +26,44 @@ def test_slices_of_ranges_with_bounds_that_only_the_run_knows(part: slice) -> No
         assert ns.jit(sliced)(*args) == sliced(*args)
 
 
+def test_ranges_of_traced_lengths_are_arrays_where_numpy_makes_them_so() -> None:
+    def arrays(n: int, x: np.ndarray) -> tuple[np.ndarray, ...]:
+        rows, columns = np.meshgrid(range(n), range(1, n, 3))
+        whole = np.array(range(n)) * 2.0 + np.sin(range(n)) - np.asarray(range(n, 0, -1))
+        return (
+            rows + columns,
+            whole,
+            np.concatenate([range(n), range(2, n)]),
+            np.sum(range(n)) + np.dot(range(n), x),
+            np.stack([range(n), x]),
+        )
+
+    for n in (2, 4, 20):  # of no numbers NumPy makes an array of float64
+        args = n, np.arange(float(n)) / 7
+        for found, expected in zip(ns.jit(arrays)(*args), arrays(*args), strict=True):
+            assert found.dtype == expected.dtype
+            np.testing.assert_allclose(found, expected, rtol=1e-14)
+
+
+WHOLE = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_types_of_numpy_take_pythons_numbers_that_fit_and_cast_its_own(name: str) -> None:
+    kind = getattr(np, name)
+    f = ns.jit(lambda x: kind(x))
+    for value in (0, 1, 100, True, 3.7, np.float64(3.7), np.int64(300), np.int64(-3), np.uint8(200)):
+        found, expected = f(value), kind(value)
+        assert (found.dtype, found[()]) == (expected.dtype, expected), value
+    ends = np.iinfo(kind)
+    for value in (ends.min - 1, ends.max + 1):
+        if -(2**63) <= value < 2**63:
+            with pytest.raises(OverflowError, match="out of bounds"):
+                f(value)
+    with pytest.raises(ValueError, match="cannot convert float NaN to integer"):
+        f(float("nan"))
+
+
 def test_messages_say_what_to_write_where_none_meets_a_pair_and_where_no_source_is() -> None:
     def pair(x: np.ndarray) -> tuple[int, float] | None:
         best = None

@@ -11,14 +11,16 @@ import numpy as np
 from ...ops import reduce
 from ...ops.card import Card
 from ...ops.elementary import COMPLEX
+from ...ops.of_shape import of_shape
 from ...ops.sorting import ARGSORT, SEARCHSORTED, SORT
 from ...tracebacks import entries
 from ..variable import Variable, as_variable, at_line, implements, op
 from .choices import clip, where
+from .indexing import take_along_axis
 from .joining import common_dtype
 from .math import cast
 from .shape import ravel, reshape, swapaxes
-from .shape_arguments import NOT_GIVEN, axes_of, axis_of, dim, refuse, shape_of
+from .shape_arguments import NOT_GIVEN, axes_of, axis_of, dim, refuse, shape_of, sizes_of
 
 
 def _folded(card: Card, x: Variable, axis: Any, keepdims: Any, name: str) -> Variable:
@@ -187,6 +189,22 @@ def argsort(a: Any, axis: int | None = -1, kind: str | None = None, order: Any =
     return _sorted(ARGSORT, a, axis, {"order": order}, "np.argsort")
 
 
+@implements(np.lexsort)
+def lexsort(keys: Any, axis: int = -1) -> Variable:
+    """The places that sort along an axis by the last of several keys, where it is equal by the one before, and so on.
+
+    >>> import numbascan.tensor as nt
+    >>> nt.lexsort((nt.dvector("y"), nt.dvector("x")))
+    <gather: int64[?]>
+    """
+    first, *others = map(as_variable, keys)
+    order = argsort(first, axis)
+    for k, key in enumerate(others, 2):
+        same = Variable(of_shape(key.node, sizes_of(shape_of(first), "np.lexsort"), f"np.lexsort: key {k}"))
+        order = take_along_axis(order, argsort(take_along_axis(same, order, axis), axis), axis)
+    return order
+
+
 @implements(np.searchsorted, method="searchsorted")
 def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Variable:
     """Where the elements of `v` would stand in the sorted vector `a`: before equal ones, or after them with side="right".
@@ -261,8 +279,8 @@ for _ufunc, _card in ((np.maximum, reduce.CUMMAX), (np.minimum, reduce.CUMMIN)):
     implements((_ufunc, "accumulate"))(_accumulate_of(partial(_running, _card, f"np.{_ufunc.__name__}.accumulate")))
 
 __all__ = [
-    *("all", "amax", "amin", "any", "argmax", "argmin", "argsort", "count_nonzero", "cumprod", "cumsum", "interp", "max"),
-    *("max_and_argmax", "min", "prod", "ptp", "searchsorted", "sort", "sum"),
+    *("all", "amax", "amin", "any", "argmax", "argmin", "argsort", "count_nonzero", "cumprod", "cumsum", "interp", "lexsort"),
+    *("max", "max_and_argmax", "min", "prod", "ptp", "searchsorted", "sort", "sum"),
 ]
 
 entries(globals(), __all__)

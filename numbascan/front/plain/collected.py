@@ -13,12 +13,15 @@ from typing import Any
 import numpy as np
 
 from ..variable import METHODS, Variable, as_variable
+from .lists import list_of
 from .made import Made
+from .rows import Rows
 from .stores import holds_traced
 
 _OF_SEVERAL = "arrays tup seq args xi condlist choicelist choices funclist keys operands multi_index sample"
 _SEVERAL = frozenset(_OF_SEVERAL.split())
 """Parameters whose lists hold several arrays."""
+_LISTS = (list, tuple, Made, Rows)
 _OF_LENGTHS = "shape newshape axis axes size reps repeats indices_or_sections pad_width shift dims order kth source destination dtype out"
 _NO_ARRAYS = frozenset([*_OF_LENGTHS.split(), "N", "M", "k", "num", "edge_order", "mode"])
 """Parameters whose lists are lengths, axes and the like."""
@@ -41,7 +44,7 @@ def takes_arrays(f: Any) -> bool:
 
 def with_arrays(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments of a call of `f`, with arrays for lists of traced values."""
-    if not any(isinstance(value, (list, tuple, Made)) and holds_traced(value) for value in (*args, *kwargs.values())):
+    if not any(isinstance(value, _LISTS) and holds_traced(value) for value in (*args, *kwargs.values())):
         return args, kwargs
     names = _names(f)
     places = [_array_of(value, names[min(k, len(names) - 1)] if names else "") for k, value in enumerate(args)]
@@ -49,17 +52,19 @@ def with_arrays(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
 
 
 def _array_of(value: Any, name: str) -> Any:
-    if name in _NO_ARRAYS or not isinstance(value, (list, tuple, Made)) or not holds_traced(value):
+    if name in _NO_ARRAYS or not isinstance(value, _LISTS) or not holds_traced(value):
         return value
-    return with_no_lists(value) if name in _SEVERAL and not isinstance(value, Made) else collected(value)
+    return with_no_lists(value) if name in _SEVERAL and isinstance(value, (list, tuple)) else collected(value)
 
 
 def with_no_lists(value: Any) -> Any:
-    """A nest with an array for each list whose length only the run knows."""
+    """A nest with an array for each list, or range, whose length only the run knows."""
+    if isinstance(value, Rows):
+        value = list_of(value)
     if isinstance(value, Made):
         return value.array()
     is_nest = isinstance(value, (list, tuple)) and not hasattr(value, "_fields")
-    return type(value)(map(with_no_lists, value)) if is_nest and any(isinstance(one, (list, tuple, Made)) for one in value) else value
+    return type(value)(map(with_no_lists, value)) if is_nest and any(isinstance(one, _LISTS) for one in value) else value
 
 
 @cache

@@ -19,6 +19,7 @@ import numpy as np
 
 from ...ops.card import card_named
 from ...ops.raising import RAISING
+from ...types import SUPPORTED_DTYPES
 from ..numpy import indexing
 from ..numpy.creation import arange, empty, eye, full, identity, linspace, logspace, ones, tri, zeros, zeros_like
 from ..numpy.fourier import fftfreq, rfftfreq
@@ -27,7 +28,7 @@ from ..numpy.shape import broadcast_to, specify_shape
 from ..numpy.shape_arguments import dim, shape_of
 from ..tree import OpenList
 from ..unsupported import refuse
-from ..variable import CAPTURE, METHODS, Variable, as_variable, at_line, implements, op
+from ..variable import CAPTURE, METHODS, Variable, as_variable, at_line, implements, number_as, op
 from ..views import Assumption, UnsureView, all_of, is_array, use
 from .arrays import of_argument
 from .calls import callee, replaces
@@ -737,7 +738,13 @@ def _ordered(order: str) -> Callable[..., Any]:
 
 
 def _as(name: str) -> Callable[..., Any]:
-    return lambda x=0: METHODS["astype"](as_variable(x), name)
+    """`np.float64(x)` and its like. Of Python's numbers, those that an integer dtype lacks are an error of the run, as in NumPy."""
+
+    def number(x: Any = 0) -> Variable:
+        is_whole = np.dtype(name).kind in "iu" and as_variable(x).type.weak
+        return number_as(as_variable(_int(x)), name) if is_whole else METHODS["astype"](as_variable(x), name)
+
+    return number
 
 
 def _from_elements(iter: Any, dtype: Any, count: int = -1, *, like: Any = None) -> Any:
@@ -764,7 +771,7 @@ _CONSTRUCTORS: dict[Any, Callable[..., Any]] = {
     np.logspace: logspace,
     np.fft.fftfreq: fftfreq,
     np.fft.rfftfreq: rfftfreq,
-    **{getattr(np, name): _as(name.strip("_")) for name in ("float64", "float32", "int64", "int32", "complex128", "bool_")},
+    **{np.dtype(name).type: _as(name) for name in SUPPORTED_DTYPES},
 }
 for _known, _ours in _CONSTRUCTORS.items():
     _constructor(_known, _ours)

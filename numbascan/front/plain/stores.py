@@ -53,7 +53,7 @@ IN_PLACE: dict[str, Callable[[Any, Any], Any]] = {
 
 def holds_traced(value: Any) -> bool:
     """Whether a value is a variable, or holds one in tuples, lists, slices or arrays of objects."""
-    if isinstance(value, Made):
+    if isinstance(value, Made | Rows):
         return True
     if isinstance(value, (tuple, list)):
         return any(map(holds_traced, value))
