@@ -33,7 +33,7 @@ def test_ranges_of_traced_lengths_are_arrays_where_numpy_makes_them_so() -> None
         return (
             rows + columns,
             whole,
-            np.concatenate([range(n), range(2, n)]),
+            np.concatenate([range(n), range(1, n)]),
             np.sum(range(n)) + np.dot(range(n), x),
             np.stack([range(n), x]),
         )
