@@ -476,3 +476,20 @@ def test_loops_of_known_length_that_do_much_are_not_written_out() -> None:
     f = ns.jit(pairs)
     np.testing.assert_allclose(f(place, mass), pairs(place, mass), rtol=1e-12)
     assert len(f.source().splitlines()) < 120
+
+
+def test_a_result_equal_to_what_a_function_got_is_an_array_of_its_own() -> None:
+    """The inverse of what is known to be the identity is the same constant, and may be kept while that is written."""
+
+    def weighed(n: int) -> tuple[np.ndarray, float]:
+        matrices, total = np.array([np.eye(2)] * 2), 0.0
+        for _ in range(n):
+            for j in range(2):
+                inverse, ordered = np.linalg.inv(matrices[j]), np.sort(matrices[j])
+                matrices[j] = 2 * matrices[j] + 1
+                total += inverse[0, 0] + ordered[0, 1]
+        return matrices, total
+
+    for n in (0, 1, 3):
+        for found, expected in zip(ns.jit(weighed)(n), weighed(n), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-14)

@@ -405,7 +405,11 @@ VIEWS: dict[str, Inverse | None] = {
 BY_ITSELF = frozenset({"split", "array_split", "hsplit", "vsplit", "dsplit", "__getitem__", "set", "inc", "__setitem__"})
 """Functions that handle views themselves: a result may be the argument, or made of views of it."""
 LIKE = frozenset({"zeros_like", "ones_like", "full_like", "empty_like"})
-COPIES = LIKE | {"copy", "flatten", "round", "around", "take", "repeat", "concatenate", "append", "astype", "tile"}
+COPIES = LIKE | {
+    *("copy", "flatten", "round", "around", "take", "repeat", "concatenate", "append", "astype", "tile"),
+    *("clip", "cumprod", "cumsum", "max", "mean", "min", "nan_to_num", "prod", "roll", "sort", "sum", "tril", "triu", "where"),
+    *("cholesky", "cross", "dot", "inv", "kron", "matmul", "outer", "pinv", "solve"),
+}
 """Functions that never return their argument, even where nothing changes in it."""
 UNSURE = frozenset({"einsum", "histogram", "histogram_bin_edges", "trim_zeros"})
 """Functions whose results are views in cases that only NumPy knows."""
