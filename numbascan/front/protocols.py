@@ -74,6 +74,8 @@ _INSTEAD = {
 
 UNCONVERTED: dict[tuple[CodeType, str], str] = {}
 """Why functions are not converted, by code and file; filled by `front/converted`."""
+UNREAD = "its source cannot be read"
+"""The reason that a trace tells at the beginning of its error."""
 
 
 def _why_not_converted() -> str:
@@ -82,7 +84,7 @@ def _why_not_converted() -> str:
     while frame is not None and not is_users(frame):
         frame = frame.f_back
     why = "" if frame is None else UNCONVERTED.get((frame.f_code, frame.f_code.co_filename), "")
-    return f" in {frame.f_code.co_name}, which is not converted, since {why}" if frame is not None and why else ""
+    return f" in {frame.f_code.co_name}, which is not converted, since {why}" if frame is not None and why not in ("", UNREAD) else ""
 
 
 PROTOCOLS = (

@@ -33,7 +33,7 @@ from .captures.guards import Guards, random_state
 from .captures.numbers import Numbers
 from .conversion import type_of
 from .converted.source import code_that_runs, converted, is_converted
-from .protocols import of_object_array
+from .protocols import UNCONVERTED, UNREAD, of_object_array
 from .tree import OpenList, Structure, classes_in, flattened, opened_lists, paths, unflatten
 from .unsupported import given_to_library, holds_traced
 from .variable import CAPTURE, HOOKS, Variable, op
@@ -269,8 +269,10 @@ def trace(
         with _binding(guards, arrays, numbers), _naming(fn, mark):
             value = _run(fn, arguments, keywords or {}, home)
     except Exception as error:
-        explained = _explained(error)
-        if explained is None:
+        explained = _explained(error) or error
+        if isinstance(explained, TracerError):
+            explained = _without_source(explained, error)
+        if explained is error:
             raise
         raise explained from error
     finally:
@@ -433,6 +435,20 @@ def _explained(error: Exception) -> TracerError | None:
         )
     explanation = of_object_array(error, frames[users[-1] :], line) if users else None
     return None if explanation is None else TracerError(explanation)
+
+
+def _without_source(explained: TracerError, error: Exception) -> TracerError:
+    """The error, which begins with the reason if the user's function that raised it could not be converted without its source."""
+    user = next((frame for frame, _ in reversed([*traceback.walk_tb(error.__traceback__)]) if is_users(frame)), None)
+    if user is None or UNCONVERTED.get((user.f_code, user.f_code.co_filename)) != UNREAD or _NO_SOURCE in str(explained):
+        return explained
+    return type(explained)(
+        f"{_NO_SOURCE} {user.f_code.co_name} cannot be read, as of what is typed at the bare prompt, given by `python -c` or made by exec: "
+        f"in a file, a notebook or IPython it may run as it stands. Without it: {explained}"
+    )
+
+
+_NO_SOURCE = "the source of"
 
 
 @contextmanager

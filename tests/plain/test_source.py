@@ -114,5 +114,5 @@ def test_a_refusal_says_why_a_function_is_not_converted() -> None:
         ns.jit(lambda x: sum(halves(x)), mode="python")(8.0)
     space: dict[str, Any] = {"__name__": "elsewhere"}
     exec(compile("def unseen(x):\n    return x if x > 0 else -x\n", "nowhere.py", "exec"), space)
-    with pytest.raises(ns.TracerBoolError, match="in unseen, which is not converted, since its source cannot be read"):
+    with pytest.raises(ns.TracerBoolError, match=r"^the source of unseen cannot be read, .*needs a concrete value"):
         ns.jit(space["unseen"], mode="python")(8.0)

@@ -17,7 +17,7 @@ from types import CodeType, FunctionType, SimpleNamespace
 from typing import Any
 
 from ...tracebacks import entry
-from ..protocols import UNCONVERTED
+from ..protocols import UNCONVERTED, UNREAD
 from .lowering import PART, PASS, RUNTIME, Function, NotConvertible, lowered
 
 Key = tuple[CodeType, str]  # equal code of two files has two forms: tracebacks show the file
@@ -166,7 +166,7 @@ def _tree(code: CodeType) -> Function:
         raise NotConvertible("it is a generator, or asynchronous")
     lines = linecache.getlines(code.co_filename)
     if not 0 < code.co_firstlineno <= len(lines):
-        raise NotConvertible("its source cannot be read")
+        raise NotConvertible(UNREAD)
     return _lambda(code, lines) if code.co_name == "<lambda>" else _definition(code, lines)
 
 
