@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="numbascan", description="Step functions in plain NumPy, compiled to loops.")
+    parser = argparse.ArgumentParser(prog="numbascan", description="Loops in plain Python, compiled, and run for many cases.")
     parser.add_argument("--version", action="version", version=f"numbascan {importlib.metadata.version('numbascan')}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     commands.add_parser("demo", help="a tour on real data, with its own checks and timings").set_defaults(run=_demo)

@@ -22,6 +22,14 @@ class TracerBoolError(TracerError):
     """Python control flow (`if`, `while`, `and`, `bool()`) met a traced value."""
 
 
+class TracedKeyError(TracerError, ValueError):
+    """A traced value is a key of a dict, or an element of a set."""
+
+
+class GlobalDrawError(ScanError, TypeError):
+    """A function was traced that draws from a generator outside, or another thread has drawn meanwhile."""
+
+
 class MissingInputError(ScanError, ValueError):
     """A graph needs a variable that nobody gives it."""
 

@@ -46,6 +46,7 @@ axes.plot(dt * np.arange(steps), path(fit.x), label="place")
 axes.step(dt * np.arange(steps), fit.x, label="force", where="post")
 axes.set_xlabel("time")
 axes.legend()
+plt.show()
 
 # %%
 # The check: Riccati's equation, backwards from the end.

@@ -56,6 +56,7 @@ left.plot(played, label="played at changing speed")
 left.legend()
 right.plot(pairs[:k, 1], pairs[:k, 0])
 right.set(xlabel="place in the second", ylabel="place in the first")
+plt.show()
 
 # %%
 # The check: distance zero, and every place finds its own.

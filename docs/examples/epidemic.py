@@ -56,6 +56,7 @@ axes.plot(100 * epidemic(rates, 25, 0.006)[0], label="doses from day 25")
 axes.plot(100 * epidemic(rates, 300, 0.0)[0], label="no doses")
 axes.set(xlabel="day", ylabel="ill (%)")
 axes.legend()
+plt.show()
 
 # %%
 # The checks: the rates within three errors, and the final size without doses.

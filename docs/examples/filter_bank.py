@@ -42,6 +42,7 @@ for k, band in enumerate(bands):
     axes.plot(t, band / 2.2 + k, linewidth=0.4)
 axes.set_yticks(range(8), [f"{centre:.0f} Hz" for centre in centres])
 axes.set_xlabel("time of a sweep from 20 to 3,500 Hz (s)")
+plt.show()
 
 # %%
 # The check: SciPy's filter.

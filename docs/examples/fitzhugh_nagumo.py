@@ -39,6 +39,7 @@ axes.fill_between(currents, least, greatest, alpha=0.3)
 axes.plot(currents, least, color="tab:blue", linewidth=1)
 axes.plot(currents, greatest, color="tab:blue", linewidth=1)
 axes.set(xlabel="current", ylabel="v, from least to greatest")
+plt.show()
 
 # %%
 # The check: the formula. The cycle that is born there is unstable, so large

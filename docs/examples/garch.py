@@ -52,6 +52,7 @@ axes.plot(
     1986 + np.arange(len(returns)) / 252, 2 * deviation, color="tab:red", linewidth=0.8
 )
 axes.set(xlabel="year", ylabel="return, and twice its deviation (%)", ylim=(-25, 25))
+plt.show()
 
 # %%
 # The check: the numbers of arch.

@@ -46,6 +46,7 @@ u, v, fed = react(u, v, 8_000)
 figure, axes = plt.subplots(figsize=(5, 5), layout="constrained")
 axes.imshow(v, cmap="viridis")
 axes.set_axis_off()
+plt.show()
 
 # %%
 # The check: reacting and spreading make and lose nothing, so the mass is what was

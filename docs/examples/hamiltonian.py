@@ -47,6 +47,7 @@ draws, accepted = sample(np.zeros(2), 40_000)
 figure, axes = plt.subplots(layout="constrained")
 axes.plot(*draws[:4_000].T, ".", markersize=2)
 axes.set(xlabel="x", ylabel="y", title=f"{accepted:.0%} accepted")
+plt.show()
 
 # %%
 # The check: mean 0 and variance 1 + 2 b² of y.

@@ -38,6 +38,7 @@ figure, axes = plt.subplots(layout="constrained")
 for k, row in enumerate(rows):
     axes.plot(x, row, color=plt.get_cmap("inferno")(0.9 - k / 12))
 axes.set(xlabel="place", ylabel="temperature")
+plt.show()
 
 # %%
 # The check: on the grid a sine loses the share q at each step.

@@ -49,6 +49,7 @@ axes.fill_between(range(300), 0.5, 6.5, where=truth == 1, alpha=0.2, label="load
 axes.step(range(300), 6.7 + 0.4 * states, where="mid", color="tab:red", label="decoded")
 axes.set(xlabel="throw", ylabel="number")
 axes.legend(loc="lower right")
+plt.show()
 
 # %%
 # The check: of 12 throws all 4,096 stories can be tried.

@@ -53,6 +53,7 @@ axes.plot(currents, rates, linewidth=1)
 axes.axvline(onset, color="gray", linestyle=":", label=f"{onset:.2f} µA/cm²")
 axes.set(xlabel="current (µA/cm²)", ylabel="spikes a second")
 axes.legend()
+plt.show()
 
 # %%
 # The check: where it begins to fire on and on.

@@ -40,6 +40,7 @@ axes.plot(temperatures, exact, color="gray", label="-tanh(1/T)")
 axes.plot(temperatures, energies, ".", label="chains")
 axes.set(xlabel="temperature", ylabel="energy of a spin")
 axes.legend()
+plt.show()
 
 # %%
 # The check: the formula, to the noise of the chains.

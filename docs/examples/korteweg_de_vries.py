@@ -55,6 +55,7 @@ for frame in range(0, 49, 3):
 axes.plot(x, expected + 0.25 * 48, "r--", label="moved solitons")
 axes.set(xlabel="place", ylabel="height, moved up with time")
 axes.legend(loc="upper left")
+plt.show()
 
 # %%
 # The check: the waves that theory expects, and what must not change.

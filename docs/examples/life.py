@@ -44,6 +44,7 @@ left.imshow(late, cmap="binary")
 left.set_axis_off()
 right.plot(alive)
 right.set(xlabel="generation", ylabel="cells alive", ylim=(0, None))
+plt.show()
 
 # %%
 # The check: after 80 generations the glider is 20 cells further.

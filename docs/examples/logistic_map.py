@@ -34,6 +34,7 @@ above.set_ylabel("x")
 below.plot(rs, exponents, linewidth=0.7)
 below.axhline(0, color="gray", linewidth=0.7)
 below.set(xlabel="r", ylabel="Lyapunov exponent", ylim=(-2, 1))
+plt.show()
 
 # %%
 # The check: ln 2 at the right end.

@@ -52,6 +52,7 @@ path, exponent = run(start[-1], np.array([1.0, 0, 0]), 500_000)
 axes = plt.figure(layout="constrained").add_subplot(projection="3d")
 axes.plot(*path[:6_000].T, linewidth=0.5)
 axes.set(xlabel="x", ylabel="y", zlabel="z")
+plt.show()
 
 # %%
 # The check: 5,000 units of time give two digits of the exponent.

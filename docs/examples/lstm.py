@@ -75,6 +75,7 @@ axes.plot(
 )
 axes.set_xlabel("day")
 axes.legend()
+plt.show()
 
 # %%
 # The checks: the gradient by finite differences, and better than one variance for

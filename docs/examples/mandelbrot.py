@@ -31,6 +31,7 @@ figure, axes = plt.subplots(figsize=(7, 6.5), layout="constrained")
 picture = np.log(np.concatenate([steps[::-1], steps]))
 axes.imshow(picture, extent=(-2.1, 0.6, -1.26, 1.26), cmap="magma")
 axes.set(xlabel="real part", ylabel="imaginary part")
+plt.show()
 
 # %%
 # The check: twice the share of the upper half that is still bounded, by its area.

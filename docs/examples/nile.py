@@ -51,6 +51,7 @@ band = 1.64 * np.sqrt(spread)
 axes.fill_between(years, levels - band, levels + band, alpha=0.25, label="90 per cent")
 axes.set(xlabel="year", ylabel="flow (1e8 m³)")
 axes.legend()
+plt.show()
 
 # %%
 # The check: the book's variances and its log-likelihood with a diffuse start,

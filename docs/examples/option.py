@@ -46,6 +46,7 @@ for axes, (name, value), sample in zip(
     axes.set(
         title=name, xlabel="paths", xlim=(100, None), ylim=(0.9 * value, 1.1 * value)
     )
+plt.show()
 
 # %%
 # The check: each within four standard errors of the formula.

@@ -49,6 +49,7 @@ axes.bar(queues, simulated, color="lightsteelblue", label=f"{markets:,} markets 
 axes.plot(queues, exact, "ko", label="Cont and de Larrard")
 axes.set(xlabel="orders to sell, beside 4 to buy", ylabel="the price goes up")
 axes.legend()
+plt.show()
 
 # %%
 # The check: all ten probabilities, within four standard errors.

@@ -57,6 +57,7 @@ axes.plot(years, exact_levels, label="Kalman", linewidth=3, alpha=0.5)
 axes.plot(years, levels, "k", label="particles", linewidth=0.8)
 axes.set(xlabel="year", ylabel="flow (1e8 m³)")
 axes.legend()
+plt.show()
 
 # %%
 # The check: the exact log-likelihood.

@@ -41,6 +41,7 @@ axes.plot(amplitudes, periods, label="loop")
 axes.plot(amplitudes, slopes, label="its derivative")
 axes.set(xlabel="amplitude", ylabel="period / period of small swings", ylim=(0, 3))
 axes.legend()
+plt.show()
 
 # %%
 # The check: the integral, and its slope by differences of the formula.

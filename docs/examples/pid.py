@@ -53,6 +53,7 @@ axes.plot(
 axes.axhline(1, color="gray", linewidth=0.7)
 axes.set(xlabel="time", ylabel="temperature")
 axes.legend()
+plt.show()
 
 # %%
 # The check: the error that a proportional controller keeps, and a smaller cost.

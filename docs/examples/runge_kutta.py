@@ -60,6 +60,7 @@ axes.loglog(
 )
 axes.set(xlabel="steps", ylabel="error at t = 10")
 axes.legend()
+plt.show()
 
 # %%
 # The check: the slope of the line is the order, four.

@@ -81,6 +81,7 @@ band = np.quantile(2 * np.exp(trace.posterior["h"] / 2), [0.05, 0.95], axis=(0, 
 axes.plot(year, returns, color="silver", linewidth=0.6, zorder=0)
 axes.fill_between(year, *band, color="tab:red", linewidth=0)
 axes.set(xlabel="year", ylabel="return, and twice its deviation (%)", ylim=(-20, 20))
+plt.show()
 
 # %%
 # The check: four chains that agree, and PyMC's means within the Monte Carlo errors.

@@ -52,6 +52,7 @@ left.plot(*x0.T, "o", color="tab:red")
 left.set(xlabel="x", ylabel="y", aspect="equal")
 right.plot(np.linspace(0, 1, steps), energy - energy[0])
 right.set(xlabel="period", ylabel="drift of the energy")
+plt.show()
 
 # %%
 # The check: after one period the bodies are back, and the energy is what it was.

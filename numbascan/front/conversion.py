@@ -20,6 +20,9 @@ def is_number_list(value: Any) -> bool:
     return type(value) is list and all(isinstance(item, _NUMBERS) or is_number_list(item) for item in value)
 
 
+_ELSEWHERE = "; what is none is named in static_argnames of ns.jit, or read from outside, as by lambda x: f(x, value)"
+
+
 def as_argument(value: Any, label: str) -> Any:
     """`value` as a native, C-contiguous array, a number, or the Variable that it is. `label` begins the messages.
 
@@ -32,7 +35,7 @@ def as_argument(value: Any, label: str) -> Any:
     if isinstance(value, (Variable, *_NUMBERS)):
         return _checked_number(value, label)
     if isinstance(value, (str, bytes)) or callable(value):
-        raise TypeError(f"{label} is {value!r} ({type(value).__name__}); pass an array or a number")
+        raise TypeError(f"{label} is {value!r} ({type(value).__name__}); pass an array or a number{_ELSEWHERE}")
     try:
         array = array_of(value, label)
     except ValueError as error:
@@ -42,8 +45,9 @@ def as_argument(value: Any, label: str) -> Any:
     try:
         dtype = np.dtype(dtype_name(array.dtype))
     except TypeError as error:
-        seen = f"dtype {array.dtype}" if array.dtype.kind in "iufc" else f"dtype {array.dtype}, not of numbers"
-        raise TypeError(f"{label} is a {type(value).__name__} of {seen} ({error})") from None
+        is_number = array.dtype.kind in "iufc"
+        seen = f"dtype {array.dtype}" if is_number else f"dtype {array.dtype}, not of numbers"
+        raise TypeError(f"{label} is a {type(value).__name__} of {seen} ({error}){'' if is_number else _ELSEWHERE}") from None
     return np.require(array, dtype, ("C", "A"))
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..emit.cache import jit_is_off
+from ..errors import GlobalDrawError
 from ..ir.node import Node, outputs_of
 from ..ops.algebra import cast, dims_of
 from ..ops.card import at_line
@@ -21,7 +22,7 @@ from ..ops.external import call_external
 from ..tracebacks import entry, with_entries
 from .derivatives.custom_vjp import CustomVjp
 from .numpy.shape_arguments import sizes_of
-from .tracing import GlobalDrawError, describe, name_in_module
+from .tracing import describe, name_in_module
 from .tree import flattened
 from .variable import Variable, as_variable
 

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..errors import TracerBoolError, TracerError
+from ..errors import GlobalDrawError, TracerBoolError, TracerError
 from ..ir.graph import dependents, free_inputs, toposort
 from ..ir.node import CONSTANT, INPUT, ITEM, Node, constant_value, named, new_input, next_serial
 from ..modes import Mode
@@ -41,10 +41,6 @@ from .views import NeedsTracedArrays
 
 PAUSES = (0.01, 0.02, 0.04, 0.08, 0.16)  # seconds, before a function is traced again because another thread may have drawn
 Made = TypeVar("Made")
-
-
-class GlobalDrawError(TypeError):
-    """A global generator has drawn while a function was traced: the function, or another thread."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,15 +102,15 @@ def jit(
         mode: see ns.Mode.
         name: for messages and generated code; that of `f` if None.
         profile: measure tracing, compiling and running.
-        static_argnums, static_argnames: numbers and names of arguments that `f` gets as they are: any Python objects that have a hash. Each
-            value of another type, or that is not equal, compiles anew. Negative numbers count from the last parameter, that of a
-            method's `self` is 0. If numbers or names alone are given, the signature tells the others.
+        static_argnums: numbers of arguments that `f` gets as they are: any Python objects that have a hash. Each value of another type, or
+            that is not equal, compiles anew. Negative numbers count from the last parameter, that of a method's `self` is 0.
+        static_argnames: names of such arguments. If numbers or names alone are given, the signature tells the others.
 
     Returns a Jitted, called like `f`; its results are NumPy arrays, structured as `f` returned them. Called on variables it is `f` itself.
     A dimension up to 16 is fixed in the code unless a scan runs over it or many values of it were seen.
 
-    Raises TypeError for arguments that are neither arrays nor numbers, TracerBoolError where `f` branches on a traced value, ValueError for
-    numbers and names of no argument, and for static arguments without a hash.
+    Raises TypeError for arguments that are neither arrays nor numbers, TracerError where `f` does with a traced value what the run alone
+    could do, ValueError for numbers and names of no argument, and for static arguments without a hash.
 
     >>> import numbascan as ns, numpy as np
     >>> @ns.jit

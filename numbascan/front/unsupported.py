@@ -177,6 +177,8 @@ def _instead(module: str, name: str) -> str:
         return f"write np.{name}"
     if name in INSTEAD:
         return f"write {INSTEAD[name]}"
+    if module == "statistics":
+        return f"write np.{name}" if hasattr(np, name) else "write NumPy's function (np.std(x, ddof=1) for stdev)"
     if module == "scipy.stats":
         return "write its formula; the functions of scipy.special that docs/ops.md lists take traced values"
     return NO_ADVICE

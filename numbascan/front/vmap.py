@@ -120,7 +120,10 @@ def listed(names: Any) -> str:
 
 def _lanes_first(variable: Any, axis: int) -> Variable:
     if not -variable.ndim <= axis < variable.ndim:
-        raise ValueError(f"ns.vmap: in_axes has {axis}, but an argument is {variable.type}, which has no such axis")
+        raise ValueError(
+            f"ns.vmap: in_axes has {axis}, but an argument is {variable.type}, which has no such axis; give None for what lanes share, "
+            "as in_axes=(0, None)"
+        )
     moved: Variable = np.moveaxis(variable, axis, 0)
     return moved
 

@@ -217,5 +217,5 @@ def is_users(frame: FrameType) -> bool:
 
 
 def is_library(frame: FrameType) -> bool:
-    """True if a frame runs code of SciPy or Numba."""
-    return str(frame.f_globals.get("__name__")).startswith(("scipy.", "numba."))
+    """True if a frame runs code of SciPy, Numba, or Python's statistics."""
+    return str(frame.f_globals.get("__name__")).startswith(("scipy.", "numba.", "statistics"))

@@ -16,10 +16,12 @@ def test_there_are_twenty_programs():
 # once a day, by a file in the user's cache, ArviZ says on import that it will change
 @pytest.mark.filterwarnings(r"ignore:\s*ArviZ is undergoing:FutureWarning")
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_program_draws_one_picture_and_its_number_is_right(path, capsys):
+def test_program_draws_one_picture_and_its_number_is_right(path, capsys, monkeypatch):
     matplotlib = pytest.importorskip("matplotlib")  # of the extra plot: `tox -e docs` has it
     matplotlib.use("Agg")
     from matplotlib import pyplot
+
+    monkeypatch.setattr(pyplot, "show", lambda: None)  # a window waits for its reader
 
     program = path.read_text(encoding="utf-8")
     assert re.search(r"^ *assert ", program, re.MULTILINE)

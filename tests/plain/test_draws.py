@@ -16,7 +16,7 @@ from scipy import stats
 
 import numbascan as ns
 import numbascan.tensor as nt
-from numbascan.front.tracing import GlobalDrawError
+from numbascan.errors import GlobalDrawError
 
 N = 20_000
 RNG = np.random.default_rng(0)

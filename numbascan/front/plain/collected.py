@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from ..variable import METHODS, Variable, as_variable
-from .lists import list_of
 from .made import Made
 from .rows import Rows
 from .stores import holds_traced
@@ -59,9 +58,7 @@ def _array_of(value: Any, name: str) -> Any:
 
 def with_no_lists(value: Any) -> Any:
     """A nest with an array for each list, or range, whose length only the run knows."""
-    if isinstance(value, Rows):
-        value = list_of(value)
-    if isinstance(value, Made):
+    if isinstance(value, Made | Rows):
         return value.array()
     is_nest = isinstance(value, (list, tuple)) and not hasattr(value, "_fields")
     return type(value)(map(with_no_lists, value)) if is_nest and any(isinstance(one, _LISTS) for one in value) else value

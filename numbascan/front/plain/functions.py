@@ -53,7 +53,10 @@ def _number(value: Any, dtype: str) -> Variable:
     x = as_variable(value)
     if x.ndim:
         if any(size != 1 for size in x.type.shape):
-            raise TypeError(f"only 0-dimensional arrays can be converted to Python scalars{at_line()}: {x!r}")
+            raise TypeError(
+                f"only 0-dimensional arrays can be converted to Python scalars{at_line()}: {x!r}; for an array write NumPy's function, as "
+                "np.exp for math.exp"
+            )
         x = x.reshape(())
     cast = x if x.type.dtype == dtype else METHODS["astype"](x, dtype)
     return cast if cast.type.weak else op(card_named("python_number"), cast)

@@ -254,6 +254,14 @@ class Listed(InPlaceOfAList, Made, OpenList):
 Listed.__name__ = "list"  # in messages
 
 
+def _row(row: Variable, is_python: bool) -> Listed:
+    """A row of a table, a list of lists of numbers, as the list that it is."""
+    return Listed([PythonNumbers(row) if is_python else row], depth=row.ndim - 1)
+
+
+HOOKS["row"] = _row
+
+
 class _Lent:
     """Makes an element from its leaves. A list, dict or object is a new one at each read, so that it may not be written."""
 

@@ -14,7 +14,7 @@ from .calls import COMPARING, callee, replaces
 from .elements import is_run
 from .lists import Listed, list_of, listed
 from .rows import python_number
-from .stores import holds_traced
+from .stores import get, holds_traced
 from .truth import truth
 
 
@@ -71,4 +71,5 @@ def _count(several: Sequence[Any], value: Any) -> Any:
 
 
 _OF_LISTS: dict[str, Callable[..., Any]] = {"sort": _sort, "index": _index, "count": _count}
+COMPARING[dict, "get"] = partial(get)
 COMPARING.update({(kind, name): partial(ours) for kind in (list, tuple) for name, ours in _OF_LISTS.items() if hasattr(kind, name)})

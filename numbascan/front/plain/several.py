@@ -7,7 +7,7 @@ number only the run knows, are taken by a loop.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, ValuesView
 from typing import Any
 
 import numpy as np
@@ -38,7 +38,7 @@ Order = Callable[[Any, Any], Any]
 def _extreme(known: Callable[..., Any], of_array: Callable[..., Any], is_better: Order) -> Callable[..., Any]:
     def extreme(*args: Any, key: Any = None, **default: Any) -> Any:
         rank = None if key is None else callee(key)
-        items: Any = args if len(args) != 1 else args[0]
+        items: Any = args if len(args) != 1 else list(args[0]) if isinstance(args[0], ValuesView) else args[0]
         is_array = len(args) == 1 and _is_traced(items) and as_variable(items).ndim
         if is_array and as_variable(items).type.shape[0] == 0 and rank is None:
             if default:
@@ -48,7 +48,7 @@ def _extreme(known: Callable[..., Any], of_array: Callable[..., Any], is_better:
             return _of_rows(as_variable(items), of_array, is_better)
         is_several = isinstance(items, (list, tuple)) and holds_traced(items)
         if not (is_array or is_several or is_run(items) or isinstance(items, Rows | Once) or (rank is not None and CAPTURE.home)):
-            return known(*args, **({} if key is None else {"key": rank}), **default)
+            return known(*(args if len(args) != 1 else (items,)), **({} if key is None else {"key": rank}), **default)
         return _of_elements(items, known.__name__, is_better, rank, **default)
 
     return extreme

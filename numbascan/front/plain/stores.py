@@ -7,20 +7,20 @@ import operator
 import random
 import types
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
 
-from ...errors import TracerError
+from ...errors import TracedKeyError
 from ...ir.node import constant_value
 from ...ops.card import card_named
 from ...ops.raising import RAISING
 from ..converted.source import converted
 from ..tracing import NeedsTracedArrays
-from ..tree import LEAF, flattened
-from ..variable import CAPTURE, METHODS, Variable, as_variable, at_line, op
+from ..tree import LEAF, flattened, unflatten
+from ..variable import CAPTURE, HOOKS, METHODS, Variable, as_variable, at_line, op
 from ..views import PlainView, UnsureView
 from .arrays import behind_mask, changed, changed_where, written
 from .cells import GlobalVariable, content, fill
@@ -71,10 +71,6 @@ def outside(value: Any) -> Any:
     return array
 
 
-class TracedKeyError(TracerError, ValueError):
-    """A traced value is a key."""
-
-
 def key(value: Any) -> Any:
     """A key of a dict, or an element of a set. TypeError for a traced one: only the run knows which others are equal.
 
@@ -99,6 +95,8 @@ def item(holder: Any, index: Any) -> Any:
     if FRAMES.stack and (method := _own_method(holder, "__getitem__")) is not None:
         return method(index)
     if isinstance(holder, Mapping):
+        if _may_be_key(holder, index):
+            return _one_of([*holder.values()], _place_of_key(holder, index))
         return holder[key(index)]
     if not holds_traced(index) or isinstance(holder, Variable | Made):
         return holder[index]
@@ -130,8 +128,40 @@ def _read_only(array: np.ndarray) -> Variable:
     return value
 
 
-def _one_of(several: Any, index: Any) -> Variable:
-    """The element of a list at a traced index."""
+def _one_of(several: Sequence[Any], index: Any) -> Any:
+    """The element of a list or tuple at a traced index: all have one structure, whose numbers are read one by one.
+
+    A list of numbers is read as a row of a table, however long it is.
+    """
+    if all(map(is_numeric, several)):
+        return _number_of(several, index)
+    if all(type(one) is list for one in several) and _are_rows(several):
+        row = Variable(as_variable(several)[index].node)
+        element = HOOKS["row"](row, all(as_variable(one).type.weak for one in flattened(several)[0]))
+        lists = [element]
+    else:
+        nests = [flattened(one) for one in several]
+        if any(structure != nests[0][1] for _, structure in nests) or not all(is_numeric(leaf) for leaves, _ in nests for leaf in leaves):
+            raise TypeError(
+                f"the elements of a list or dict are of several kinds, or hold what is no number{at_line()}, and only the run knows which "
+                "of them is read; give them one structure of numbers and arrays"
+            )
+        parts = zip(*(leaves for leaves, _ in nests), strict=True)
+        element = unflatten(nests[0][1], [_number_of(leaves, index) for leaves in parts])
+        lists = holders(element)
+    freeze([*lists, *holders(several)[1:]], "it is one of several elements of a list, and only the run decides which")
+    return element
+
+
+def _are_rows(several: Sequence[Any]) -> bool:
+    """True for numbers, and for lists of as many rows each."""
+    if all(isinstance(one, list) for one in several):
+        return len({len(one) for one in several}) == 1 and _are_rows([part for one in several for part in one])
+    return all(is_numeric(one) and not np.ndim(one) for one in several)
+
+
+def _number_of(several: Sequence[Any], index: Any) -> Variable:
+    """The number or array of a list at a traced index."""
     value = Variable(as_variable(several)[index].node)
     if not value.ndim and all(as_variable(one).type.weak for one in several):
         return op(card_named("python_number"), value)
@@ -145,6 +175,31 @@ def _one_of(several: Any, index: Any) -> Variable:
         elif known:
             value.home = "one of several arrays of a list"
     return value
+
+
+_MOST_EXACT = 2**53  # whole numbers up to here are the same as floats
+
+
+def _may_be_key(holder: Any, index: Any) -> bool:
+    """True for a traced number, and a dict whose keys are numbers: the run finds the key that it equals."""
+    if not isinstance(index, Variable) or index.ndim or index.type.kind not in "biuf" or type(holder) is not dict:
+        return False
+    return bool(holder) and all(type(one) in (bool, int, float) and abs(one) <= _MOST_EXACT for one in holder)
+
+
+def _place_of_key(holder: dict[Any, Any], index: Variable, is_needed: bool = True) -> Variable:
+    """The place of a key that equals a traced number. If there is none, KeyError at the run, or the number of keys."""
+    is_equal = as_variable(list(holder)) == index
+    place = np.argmax(np.append(is_equal, True))
+    return op(RAISING, place, is_equal.any(), error="KeyError", message="no key of the dict is equal") if is_needed else as_variable(place)
+
+
+def get(holder: dict[Any, Any], index: Any, default: Any = None) -> Any:
+    """`holder.get(index, default)`."""
+    index = numbers_in(index)
+    if not _may_be_key(holder, index):
+        return holder.get(key(index), default)
+    return _one_of([*holder.values(), default], _place_of_key(holder, index, is_needed=False))
 
 
 _BUILT_IN = frozenset({int, float, complex, bool, str, list, tuple, dict, set, np.ndarray, np.float64, np.int64, Variable})
@@ -163,6 +218,8 @@ def _own_method(value: Any, name: str) -> Callable[..., Any] | None:
 def set_item(value: Any, holder: Any, index: Any) -> None:
     """`holder[index] = value`."""
     index = numbers_in(index)
+    if type(holder) in (list, dict) and isinstance(index, Variable) and _set_one_of(value, holder, index):
+        return
     if isinstance(holder, Mapping):
         key(index)
     if isinstance(holder, Made):
@@ -170,8 +227,6 @@ def set_item(value: Any, holder: Any, index: Any) -> None:
         return
     if isinstance(holder, Variable):
         written(holder, index, value.array() if isinstance(value, Rows) else value)
-        return
-    if type(holder) is list and isinstance(index, Variable) and _set_one_of(value, holder, index):
         return
     if (method := _own_method(holder, "__setitem__")) is not None:
         method(index, value)
@@ -192,16 +247,26 @@ _LONGEST = 64
 """The longest list of numbers that may be written at a place known at run time only: each of its numbers is chosen anew."""
 
 
-def _set_one_of(value: Any, several: list[Any], index: Variable) -> bool:
-    """`several[index] = value` for a list of numbers and a traced index. False for other lists."""
-    if index.ndim or index.type.kind not in "iu" or not 0 < len(several) <= _LONGEST:
+def _set_one_of(value: Any, several: Any, index: Variable) -> bool:
+    """`several[index] = value` for a list or dict of numbers and a traced index. False for others."""
+    if not 0 < len(several) <= _LONGEST or not all(is_numeric(one) and not np.ndim(one) for one in (value, *_values_in(several).values())):
         return False
-    if not all(is_numeric(one) and not np.ndim(one) for one in (value, *several)):
+    if type(several) is dict:
+        if not _may_be_key(several, index):
+            return False
+        place = _place_of_key(several, index)
+    elif index.ndim or index.type.kind not in "iu":
         return False
-    place = _place_in(len(several), index, "list assignment index out of range")
-    for k, old in enumerate(several):
-        set_item(_chosen(place == k, value, old), several, k)
+    else:
+        place = _place_in(len(several), index, "list assignment index out of range")
+    for k, (of, old) in enumerate(_values_in(several).items()):
+        set_item(_chosen(place == k, value, old), several, of)
     return True
+
+
+def _values_in(several: Any) -> dict[Any, Any]:
+    """The elements of a list by their places, or those of a dict by their keys."""
+    return dict(several if isinstance(several, dict) else enumerate(several))
 
 
 def _place_in(n: int, index: Variable, message: str) -> Variable:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ...errors import GlobalDrawError
 from ...ir.node import constant_value
 from ..draw_scopes import CallDraws, Key, StepDraws, current_scope, in_place_of
 from ..plain.calls import METHODS_OF, replaces
@@ -24,7 +25,7 @@ from ..plain.calls import _watched as watched
 from ..plain.frames import FRAMES
 from ..seeded import GENERATORS, seed_from, stands_in
 from ..shared import STATES, SeededContainer, SharedVariable, shared_in
-from ..tracing import GlobalDrawError, current_mark
+from ..tracing import current_mark
 from ..variable import METHODS, Variable, as_variable, at_line
 from .base_draws import checked
 from .numpy_draws import GeneratorDraws, RandomStateDraws

@@ -1,0 +1,161 @@
+"""Dicts whose keys are numbers, at a key that only the run knows; elements of lists that are nests, at a place that only the run knows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import numbascan as ns
+
+WEIGHTS = {-1: 0.5, 0: 1.0, 1: 2.0}
+
+
+def looked_up(k: Any) -> Any:
+    return WEIGHTS[k] * 2 + {0: 1, 1: 5, -1: 7}[k]
+
+
+def otherwise(k: Any) -> Any:
+    return WEIGHTS.get(k, 9.0)
+
+
+def by_floats(k: Any) -> Any:
+    return {0.5: 1, 1.0: 2, 0.0: 3}[k / 2]
+
+
+def by_truth(k: Any) -> Any:
+    a, b = {True: (1, 2.5), False: (3, 4.5)}[k > 0]
+    return a + 10 * b
+
+
+def of_tuples(k: Any) -> Any:
+    return {0: (0, 1), 1: (1, 0)}[k] + (7,)
+
+
+def of_arrays(k: Any) -> Any:
+    return {0: np.arange(3.0), 1: np.ones(3)}[k] * 2
+
+
+def metropolis(n: Any) -> Any:
+    boltzmann = {-8: math.exp(-3.2), -4: 0.2, 0: 1.0, 4: 0.3, 8: 0.1}
+    total = 0.0
+    for k in range(n):
+        total += boltzmann[(k * 4) % 20 - 8] * k
+    return total
+
+
+def counted(n: Any) -> Any:
+    counts = {0: 0, 1: 0, 2: 0}
+    for k in range(n):
+        counts[(k * k) % 3] += 1
+        counts[2] = counts.get(k, 3) + counts[1]
+    return counts, max(counts.values())
+
+
+def in_a_branch(n: Any) -> Any:
+    seen = {1: 0.0, 2: 0.0}
+    if n > 0:
+        seen[n] = 5
+    else:
+        seen[2] += n
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("f", "keys"),
+    [
+        (looked_up, [0, 1, -1, 1.0, True, np.int8(1), np.float64(0)]),
+        (otherwise, [1, 5, 0.5, -1.0]),
+        (by_floats, [0, 1, 2]),
+        (by_truth, [1, -1]),
+        (of_tuples, [0, 1]),
+        (of_arrays, [0, 1]),
+        (metropolis, [0, 3, 20]),
+        (counted, [0, 1, 7, 20]),
+        (in_a_branch, [1, 2, -3]),
+    ],
+)
+def test_keys_that_the_run_knows(f: Callable[[Any], Any], keys: list[Any]) -> None:
+    compiled = ns.jit(f)
+    for key in keys:
+        found, expected = compiled(key), f(key)
+        assert type(found) is type(expected) or isinstance(found, np.ndarray)
+        np.testing.assert_equal(found, expected)
+
+
+@pytest.mark.parametrize(("f", "key"), [(looked_up, 2), (looked_up, 0.5), (by_floats, math.nan), (in_a_branch, 5), (looked_up, 2**60)])
+def test_a_key_that_is_not_there_is_a_key_error(f: Callable[[Any], Any], key: Any) -> None:
+    with pytest.raises(KeyError, match="no key of the dict is equal"):
+        ns.jit(f)(key)
+
+
+def test_gradients_and_lanes() -> None:
+    def f(x: Any) -> Any:
+        return WEIGHTS[1] * x + {0: x * x, 1: x**3}[int(x > 0)]
+
+    assert ns.grad(f)(2.0) == 14.0
+    assert ns.grad(f)(-2.0) == -2.0
+    np.testing.assert_array_equal(ns.vmap(looked_up)(np.array([0, 1, -1, 0])), [looked_up(k) for k in (0, 1, -1, 0)])
+
+
+def test_other_keys_are_refused() -> None:
+    for keys in ({}, {"a": 1}, {1: 2, "a": 3}, {(0, 1): 2}, {math.nan: 1.0}, {2**60: 1}):
+        with pytest.raises(ns.TracedKeyError):
+            ns.jit(lambda k, keys=keys: keys[k])(1)
+    with pytest.raises(ns.TracedKeyError):
+        ns.jit(lambda k: {k: 1})(1)
+
+
+def test_what_is_one_of_several_may_not_be_written() -> None:
+    def array(k: Any) -> Any:
+        several = {0: np.arange(3.0), 1: np.ones(3)}
+        x = several[k]
+        x[0] = 5
+        return several[1]
+
+    def of_list(k: Any) -> Any:
+        rows = [[1, 2], [3, 4]]
+        row = rows[k]
+        row[0] = 5
+        return rows[1]
+
+    def the_list(k: Any) -> Any:
+        rows = [[1, 2], [3, 4]]
+        row = rows[k]
+        rows[1][0] = 5
+        return row
+
+    def of_tuples(k: Any) -> Any:
+        pairs = [([1.0], 2.0), ([3.0], 4.0)]
+        first, _ = pairs[k]
+        first[0] = 5.0
+        return pairs[1][0]
+
+    for f in (array, of_list, the_list, of_tuples):
+        with pytest.raises((TypeError, ValueError), match="copy it first"):
+            ns.jit(f)(1)
+
+
+def test_elements_that_are_tuples_and_lists_stay_such() -> None:
+    def tuples(k: Any) -> Any:
+        moves = [(0, 1), (2, 3)]
+        step = moves[k]
+        return step + step, len(step)
+
+    def lists(k: Any) -> Any:
+        rows = [[1, 2.5], [3, 4.5]]
+        return rows[k] + [7], sum(rows[k]), rows[k][1], len(rows[k])
+
+    def nests(k: Any) -> Any:
+        (a, b), c = (((1, 2), 3.0), ((4, 5), 6.0))[k]
+        return a + 10 * b + 100 * c
+
+    for f in (tuples, lists, nests):
+        for k in (0, 1, -1):
+            np.testing.assert_equal(ns.jit(f)(k), f(k))
+    for f in (lambda k: [[0, 1], [2, 3]][k] * 2, lambda k: [[0, 1], [2, 3]][k] == [2, 3], lambda k: [(0, 1), (2, 3, 4)][k]):
+        with pytest.raises(TypeError):
+            ns.jit(f)(1)
