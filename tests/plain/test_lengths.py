@@ -90,3 +90,68 @@ def test_a_long_range_is_counted_and_not_kept(numbers: tuple[int, ...]) -> None:
     if len(range(*numbers)) < 20_000:
         np.testing.assert_allclose(ns.jit(f)(1.0), f(1.0), rtol=1e-15)
         np.testing.assert_array_equal(ns.jit(lambda x: np.arange(*numbers) + x)(1), np.arange(*numbers) + 1)
+
+
+def converged(x: Any) -> Any:
+    old, n = None, 0
+    for _ in range(100):
+        x = np.cos(x)
+        if old is not None and np.abs(x - old).max() < 1e-3:
+            break
+        old, n = x, n + 1
+    return x, n
+
+
+def ends_in_the_first_pass(x: Any) -> Any:
+    best = None
+    for k in range(40):
+        v = x * (k + 1)
+        if v[0] > 1:
+            break
+        if best is None or v[1] > best[1]:
+            best = v
+    else:
+        k = -1
+    return x if best is None else best, k
+
+
+def from_a_number(x: Any) -> Any:
+    total = 0
+    for k in range(60):
+        total = total * 0.5 + x[k % 3 :][:3]
+    return total
+
+
+def means(x: Any, labels: Any) -> Any:
+    centres, old = x[:3].copy(), None
+    for _ in range(100):
+        nearest = np.argmin(np.abs(x[:, None] - centres).sum(2), axis=1)
+        if old is not None and np.array_equal(old, nearest):
+            break
+        old = nearest
+        for j in range(len(labels)):
+            if (nearest == labels[j]).any():
+                centres[j] = x[nearest == labels[j]].mean(axis=0)
+    return centres, old
+
+
+@pytest.mark.parametrize("scale", [0.01, 0.3, 5.0])
+def test_the_first_pass_may_make_arrays_of_none_and_of_numbers(scale: float) -> None:
+    x = np.random.default_rng(3).normal(size=(40, 2))
+    for f, args in (
+        (converged, (x[:, 0] * scale,)),
+        (from_a_number, (x[:6] * scale,)),
+        (means, (x * scale, np.arange(3))),
+    ):
+        found, expected = ns.jit(f)(*args), f(*args)
+        for one, other in zip(found, expected, strict=True) if isinstance(expected, tuple) else [(found, expected)]:
+            np.testing.assert_allclose(one, other, rtol=1e-12)
+    slope = ns.grad(lambda x: converged(x)[0].sum())(x[:5, 0])
+    way = np.arange(5.0)
+    steps = [converged(x[:5, 0] + h * way)[0].sum() for h in (1e-6, -1e-6)]
+    np.testing.assert_allclose(slope @ way, (steps[0] - steps[1]) / 2e-6, rtol=1e-4, atol=1e-9)
+
+
+def test_a_loop_that_cannot_be_a_scan_says_why_and_not_that_it_calls_itself() -> None:
+    with pytest.raises(TypeError, match="best is None"):
+        ns.jit(ends_in_the_first_pass)(np.array([0.01, 2.0]))

@@ -86,8 +86,6 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
     "set()": lambda x: len(set([x, x * 1.0])) * x,  # noqa: C405
     "a set comprehension": lambda x: len({y for y in [x, x * 1.0]}) * x,  # noqa: C416
     "a starred element": lambda x: len({*[x, x * 1.0]}) * x,
-    "a key": lambda x: {1.0: 2.0}[x] * x,
-    "dict.get": lambda x: {1.0: 2.0}.get(x, 5.0) * x,
     "set.add": lambda x: [s := set(), s.add(x), s.add(x * 1.0), len(s) * x][-1],
     "dict.setdefault": lambda x: [d := {}, d.setdefault(x, 1), d.setdefault(x * 1.0, 1), len(d) * x][-1],
     "a dict": lambda x: len({x: 1, x * 1.0: 2}) * x,

@@ -229,8 +229,11 @@ class _Loop:
             )
         return has_to_stay
 
-    def _rest(self, rows: Rows, grown: Sequence[Any]) -> None:
-        """Runs what is left of a loop as a scan, or unrolled where it cannot be one. grown: the lists to which a pass appends."""
+    def _rest(self, rows: Rows, grown: Sequence[Any], is_behind_first: bool = False) -> None:
+        """Runs what is left of a loop as a scan; where it cannot be one, the first pass alone and a scan; else unrolled.
+
+        grown: the lists to which a pass appends. is_behind_first: the first pass has run alone already.
+        """
         before, free = self.cells.values(), keep_free()
         growth = HOOKS["growth"](self.body, grown, rows) if grown and CAPTURE.grows and not self.exits else None
         try:
@@ -249,14 +252,39 @@ class _Loop:
             free()
             # the function is traced again for NeedsTracedArrays: unrolled passes would only meet it once more
             is_final = isinstance(error, Stuck) or (isinstance(error, NeedsTracedArrays) and not CAPTURE.makes_arrays)
-            if is_final or noted.is_stuck or rows.length > MOST_WRITTEN_OUT or not isinstance(error, _NO_SCAN):
+            if is_final or is_behind_first or noted.is_stuck or rows.length > MOST_WRITTEN_OUT or not isinstance(error, _NO_SCAN):
                 raise
-            self.one_by_one(iter(rows))
+            if grown or not self._with_first_pass_alone(rows):
+                try:
+                    self.one_by_one(iter(rows))
+                except RecursionError:  # so many passes that each may end the loop
+                    raise error from None
             return
         last = noted.take_back()
         for key, place in noted.places.items():
             note(key, place)
             place.write(released(last[key]) if noted.objects[key] is None else noted.objects[key])
+
+    def _with_first_pass_alone(self, rows: Rows) -> bool:
+        """Runs the first pass, which may give variables the kinds that they keep, and the others as a scan. False, undone, if not."""
+        if rows.length <= UNROLLED:
+            return False
+        before, taken_back = self.cells.values(), (keep_free(), keep_draws())
+        with frame(f"a loop{line_of(self.body)}", is_trial=True, parts=[self.body]) as noted:
+            try:
+                self.body(rows.at(0))
+                over, rest = self.is_over(), Joined((self.body,), lambda: self._rest(rows.after(1), (), is_behind_first=True))
+                if over is False:
+                    rest()
+                elif over is not True:
+                    chosen_in(over, None, rest, self.cells)
+            except _NO_SCAN:
+                noted.undo(self.cells, before)
+                for take_back in taken_back:
+                    take_back()
+                return False
+        noted.hand_on()
+        return True
 
     # as a scan --------------------------------------------------------------------------------------------------------
 
