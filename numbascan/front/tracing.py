@@ -25,7 +25,7 @@ from ..errors import GlobalDrawError, TracerBoolError, TracerError
 from ..ir.graph import dependents, free_inputs, toposort
 from ..ir.node import CONSTANT, INPUT, ITEM, Node, constant_value, named, new_input, next_serial
 from ..modes import Mode
-from ..ops.card import PLACE, at_line, is_library, is_users
+from ..ops.card import PLACE, is_library, is_users
 from ..ops.dims import DIM
 from ..ops.raising import RAISING, is_error
 from ..types import TensorType
@@ -316,8 +316,8 @@ def _run(fn: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str
         if isinstance(error, UnboundLocalError) or "free variable" not in str(error):
             raise
         raise UnboundLocalError(
-            f"{error.name} is read{at_line()}, and some way through a choice or a loop that only the run decides leaves it unbound; give "
-            "it a value before"
+            f"{error.name} is read{_line_where(error)}, and some way through a choice or a loop that only the run decides leaves it "
+            "unbound; give it a value before"
         ) from error
 
 
@@ -408,9 +408,8 @@ _NO_ARRAY = "setting an array element with a sequence."
 def _explained(error: Exception) -> TracerError | None:
     """A clear error for NumPy's own where a plain array met a traced value. None for every other error."""
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    lines = [line for _, line in traceback.walk_tb(error.__traceback__)]
     users = [k for k, frame in enumerate(frames) if is_users(frame)]
-    line = f" ({frames[users[-1]].f_code.co_filename}, line {lines[users[-1]]})" if users else ""
+    line = _line_where(error)
     calls = [frame for frame in frames[users[-1] :] if is_library(frame)] if users else []
     if calls and not isinstance(error, TracerError):
         local = calls[0].f_locals
@@ -433,9 +432,16 @@ def _explained(error: Exception) -> TracerError | None:
     return None if explanation is None else TracerError(explanation)
 
 
+def _line_where(error: Exception) -> str:
+    """The user's line that raised an error, for messages; "" if there is none."""
+    users = [(frame, line) for frame, line in traceback.walk_tb(error.__traceback__) if is_users(frame)]
+    return f" ({users[-1][0].f_code.co_filename}, line {users[-1][1]})" if users else ""
+
+
 def _without_source(explained: TracerError, error: Exception) -> TracerError:
     """The error, which begins with the reason if the user's function that raised it could not be converted without its source."""
-    user = next((frame for frame, _ in reversed([*traceback.walk_tb(error.__traceback__)]) if is_users(frame)), None)
+    users = [frame for frame, _ in traceback.walk_tb(error.__traceback__) if is_users(frame)]
+    user = users[-1] if users else None
     if user is None or UNCONVERTED.get((user.f_code, user.f_code.co_filename)) != UNREAD or _NO_SOURCE in str(explained):
         return explained
     return type(explained)(

@@ -226,3 +226,31 @@ def test_a_row_that_a_loop_without_steps_names_need_not_be_there() -> None:
     assert np.sum(ns.grad(unread)(a) * along[0]) == pytest.approx(slope(unread, (a,), along), rel=1e-5)
     with pytest.raises(IndexError):
         ns.grad(f)(a)
+
+
+def capped(s: Any, n: Any) -> Any:
+    values = [s * j for j in range(n + 1)]
+    for _ in range(n):
+        for j in range(n):
+            if values[j] < 3:
+                values[j] = s
+    return values[0] + values[n]
+
+
+def followed(w: Any, n: Any) -> Any:
+    parents, total = list(range(n)), 0.0
+    for e in range(n):
+        x = e
+        while parents[x] != x:
+            x = parents[x]
+        parents[x] = 3
+        total += w * x
+    return total
+
+
+@pytest.mark.parametrize("f", [capped, followed])
+def test_lists_that_a_loop_has_made_are_written_in_inner_loops(f: Any) -> None:
+    """Their first rows are the result of one loop, and the initial state of another."""
+    for n in (1, 4, 20):
+        expected = (f(1.1 + 1e-6, n) - f(1.1 - 1e-6, n)) / 2e-6
+        np.testing.assert_allclose(ns.grad(f)(1.1, n), expected, rtol=1e-6)

@@ -90,3 +90,19 @@ def test_texts_on_two_sides_of_a_choice_are_refused_with_the_line() -> None:
 
     with pytest.raises(TypeError, match=r"'even' on one side \(.*test_ranges_and_messages.py, line \d+\) and 'odd' on the other"):
         ns.jit(digits)(3)
+
+
+def test_what_is_read_unbound_in_a_loop_is_shown_where_it_is_read() -> None:
+    def nearest(x: np.ndarray, n: int) -> np.ndarray:
+        found = np.zeros(n)
+        for m in range(n):
+            best = np.inf
+            for j in range(len(x)):
+                if x[j] < best:
+                    best, place = x[j], j
+            found[m] = x[place]
+        return found
+
+    line = nearest.__code__.co_firstlineno + 7
+    with pytest.raises(UnboundLocalError, match=rf"place is read \(.*test_ranges_and_messages.py, line {line}\)"):
+        ns.jit(nearest)(np.arange(20.0), 20)

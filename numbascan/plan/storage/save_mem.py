@@ -115,10 +115,11 @@ def requests(node: Node, readers: Mapping[Node, Sequence[Node]], outputs: Sequen
                 if reader.attr("axis") != 0:
                     asked[position].setdefault(source, Lengths())
                 continue
-            if is_history(reader) and (last := _last_states(reader, readers)):
+            is_its_state = len(reader.inputs) > 1 and reader.inputs[1] is source  # else it is another loop's initial rows
+            if is_its_state and is_history(reader) and (last := _last_states(reader, readers)):
                 asked[position] |= {**last, reader: Lengths()}
                 continue
-            request = _state_request(reader, node) or row_request(reader)
+            request = (_state_request(reader, node) if is_its_state else None) or row_request(reader)
             asked[position][source if isinstance(request, All) else reader] = request
     return asked
 
