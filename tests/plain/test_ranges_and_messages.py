@@ -106,3 +106,15 @@ def test_what_is_read_unbound_in_a_loop_is_shown_where_it_is_read() -> None:
     line = nearest.__code__.co_firstlineno + 7
     with pytest.raises(UnboundLocalError, match=rf"place is read \(.*test_ranges_and_messages.py, line {line}\)"):
         ns.jit(nearest)(np.arange(20.0), 20)
+
+
+def test_a_list_bound_anew_in_a_loop_is_named() -> None:
+    def shifted(x: np.ndarray, n: int) -> Any:
+        s = list(x)
+        for _ in range(n):
+            s = [v + 1 for v in s]
+        return s[0]
+
+    assert ns.jit(shifted)(np.arange(8.0), 3) == 3.0
+    with pytest.raises(TypeError, match=r"the loop .* changes s, which holds a list .*; only numbers, arrays"):
+        ns.jit(shifted)(np.arange(18.0), 3)

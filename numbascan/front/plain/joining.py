@@ -22,6 +22,7 @@ from ..variable import CAPTURE, METHODS, Variable, as_variable, at_line, number_
 from ..views import Either, PlainView, UnsureView, is_array, root_of
 from .cells import ABSENT
 from .frames import Frame
+from .made import InPlaceOfAList
 from .options import as_options
 
 
@@ -267,7 +268,7 @@ def is_same(one: Any, other: Any) -> bool:
         return False
     if isinstance(one, (float, complex, np.inexact)):
         return type(one) is type(other) and repr(one) == repr(other)
-    is_nest = isinstance(one, (list, tuple, dict)) or is_record(type(one))
+    is_nest = isinstance(one, (list, tuple, dict, InPlaceOfAList)) or is_record(type(one))
     return type(one) is type(other) and not is_nest and bool(one == other)
 
 
