@@ -265,10 +265,9 @@ def trace(
         with _binding(guards, arrays, numbers), _naming(fn, mark):
             value = _run(fn, arguments, keywords or {}, home)
     except Exception as error:
-        explained = _explained(error) or error
-        if isinstance(explained, TracerError):
-            explained = _without_source(explained, error)
-        if explained is error:
+        explained = _explained(error)
+        explained = _without_source(explained or error, error) or explained
+        if explained is None:  # no name may hold the error: it would keep its frames, whose lists are then known elsewhere
             raise
         raise explained from error
     finally:
@@ -438,12 +437,14 @@ def _line_where(error: Exception) -> str:
     return f" ({users[-1][0].f_code.co_filename}, line {users[-1][1]})" if users else ""
 
 
-def _without_source(explained: TracerError, error: Exception) -> TracerError:
-    """The error, which begins with the reason if the user's function that raised it could not be converted without its source."""
+def _without_source(explained: Exception, error: Exception) -> TracerError | None:
+    """A TracerError that begins with the reason, if the user's function that raised it was not converted without its source; else None."""
+    if not isinstance(explained, TracerError) or _NO_SOURCE in str(explained):
+        return None
     users = [frame for frame, _ in traceback.walk_tb(error.__traceback__) if is_users(frame)]
     user = users[-1] if users else None
-    if user is None or UNCONVERTED.get((user.f_code, user.f_code.co_filename)) != UNREAD or _NO_SOURCE in str(explained):
-        return explained
+    if user is None or UNCONVERTED.get((user.f_code, user.f_code.co_filename)) != UNREAD:
+        return None
     return type(explained)(
         f"{_NO_SOURCE} {user.f_code.co_name} cannot be read, as of what is typed at the bare prompt, given by `python -c` or made by exec: "
         f"in a file, a notebook or IPython it may run as it stands. Without it: {explained}"

@@ -58,10 +58,19 @@ def counted(n: Any) -> Any:
 def in_a_branch(n: Any) -> Any:
     seen = {1: 0.0, 2: 0.0}
     if n > 0:
-        seen[n] = 5
+        seen[n] += 5
     else:
         seen[2] += n
     return seen
+
+
+def remembered(x: Any) -> Any:
+    known, total = {}, 0.0
+    for k in range(40):
+        if k % 5 not in known:
+            known[k % 5] = x * k
+        total += known[k % 5]
+    return total
 
 
 @pytest.mark.parametrize(
@@ -76,6 +85,7 @@ def in_a_branch(n: Any) -> Any:
         (metropolis, [0, 3, 20]),
         (counted, [0, 1, 7, 20]),
         (in_a_branch, [1, 2, -3]),
+        (remembered, [2.0]),
     ],
 )
 def test_keys_that_the_run_knows(f: Callable[[Any], Any], keys: list[Any]) -> None:
@@ -102,6 +112,8 @@ def test_gradients_and_lanes() -> None:
 
 
 def test_other_keys_are_refused() -> None:
+    with pytest.raises(ns.TracedKeyError):  # it may be a new one
+        ns.jit(lambda k: {1: 2.0}.__setitem__(k, 3.0))(1)
     for keys in ({}, {"a": 1}, {1: 2, "a": 3}, {(0, 1): 2}, {math.nan: 1.0}, {2**60: 1}):
         with pytest.raises(ns.TracedKeyError):
             ns.jit(lambda k, keys=keys: keys[k])(1)

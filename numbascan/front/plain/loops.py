@@ -185,7 +185,9 @@ class _Loop:
             asked = n_asked() - mark
             is_known = over is True or (over is False and not asked)
             grown = HOOKS["longer"](self.body, lists)
-            if not is_known and _is_long(rows.length - k, asked, n_spent) and not self._has_to_stay(noted, rows.length - k):
+            n_left = rows.length - k
+            is_long = _is_long(n_left, asked, n_spent) or (isinstance(over, Variable) and n_left > MOST_WAYS_OUT)
+            if not is_known and is_long and not self._has_to_stay(noted, n_left):
                 noted.undo(self.cells, before)
                 for take_back in taken_back:
                     take_back()
@@ -301,6 +303,10 @@ class _Loop:
 def _is_long(n_left: int, asked: int, n_spent: int) -> bool:
     """True if a loop is better a scan than unrolled. asked: the nodes that a pass has asked for. n_spent: that those before it have."""
     return n_left > UNROLLED or n_spent + n_left * asked > MOST_ASKED
+
+
+MOST_WAYS_OUT = 2
+"""The most passes that are unrolled where each may end the loop: all that follow stand in a choice, one within the other."""
 
 
 class _Again(BaseException):

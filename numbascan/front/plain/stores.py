@@ -218,7 +218,7 @@ def _own_method(value: Any, name: str) -> Callable[..., Any] | None:
 def set_item(value: Any, holder: Any, index: Any) -> None:
     """`holder[index] = value`."""
     index = numbers_in(index)
-    if type(holder) in (list, dict) and isinstance(index, Variable) and _set_one_of(value, holder, index):
+    if type(holder) is list and isinstance(index, Variable) and _set_one_of(value, holder, index):
         return
     if isinstance(holder, Mapping):
         key(index)
@@ -248,7 +248,7 @@ _LONGEST = 64
 
 
 def _set_one_of(value: Any, several: Any, index: Variable) -> bool:
-    """`several[index] = value` for a list or dict of numbers and a traced index. False for others."""
+    """`several[index] = value` for a list of numbers, or a dict that has the key, and a traced index. False for others."""
     if not 0 < len(several) <= _LONGEST or not all(is_numeric(one) and not np.ndim(one) for one in (value, *_values_in(several).values())):
         return False
     if type(several) is dict:
@@ -511,6 +511,8 @@ def update_item(holder: Any, index: Any, name: str, value: Callable[[], Any]) ->
         return
     before = item(holder, index)
     after = update(before, name, value)
+    if type(holder) is dict and isinstance(index, Variable) and _set_one_of(after, holder, index):
+        return  # the key is there: it was read
     if after is not before or not isinstance(holder, Made):  # an array that is an element has been written itself
         set_item(after, holder, index)
 
