@@ -62,11 +62,13 @@ class TraceResult:
 class Home:
     """A function that is being traced: the arrays that it makes, and arguments of its own, it may write.
 
-    frozen: what it may not write any more, by id, and why (`front/plain/chosen.py`).
+    frozen: what it may not write any more, by id, and why (`front/plain/chosen.py`). rows: of frozen lists that are rows of a table, by
+    id, these rows as arrays.
     """
 
     def __init__(self) -> None:
         self.frozen: dict[int, tuple[Any, str]] = {}
+        self.rows: dict[int, tuple[list[Any], Variable]] = {}
 
 
 _NUMERIC = (Variable, Number, np.ndarray, np.generic)

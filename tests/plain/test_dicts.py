@@ -168,6 +168,70 @@ def test_elements_that_are_tuples_and_lists_stay_such() -> None:
     for f in (tuples, lists, nests):
         for k in (0, 1, -1):
             np.testing.assert_equal(ns.jit(f)(k), f(k))
-    for f in (lambda k: [[0, 1], [2, 3]][k] * 2, lambda k: [[0, 1], [2, 3]][k] == [2, 3], lambda k: [(0, 1), (2, 3, 4)][k]):
-        with pytest.raises(TypeError):
-            ns.jit(f)(1)
+    with pytest.raises(TypeError, match="of several kinds"):
+        ns.jit(lambda k: [(0, 1), (2, 3, 4)][k])(1)
+
+
+TABLE = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]]
+LONG = [[float(i * j % 7) for j in range(100)] for i in range(4)]
+
+
+def rows_in_a_loop(n: Any) -> Any:
+    total, row, best = 0.0, TABLE[0], TABLE[1]
+    for i in range(n):
+        total += row[1]
+        row = TABLE[i % 3]
+        if row[0] > best[0]:
+            best = row
+    return total, best[2]
+
+
+def rows_of_a_choice(k: Any) -> Any:
+    row = TABLE[k] if k > 0 else TABLE[k + 1]
+    return row[2], len(row), row * 2, row == TABLE[1]
+
+
+def functions_of_rows(k: Any) -> Any:
+    row = TABLE[k]
+    return max(row), sum(row), sorted(row), np.sum(row), np.array(row) * 2, np.dot(row, TABLE[0]), 5.0 in row, row[1:], [*row]
+
+
+def loops_over_rows(k: Any) -> Any:
+    total = 0.0
+    for j, v in enumerate(TABLE[k]):
+        total += j * v
+    for v, w in zip(TABLE[k], TABLE[0], strict=True):
+        total += v * w
+    return total + sum([v * v for v in TABLE[k]])
+
+
+def written_into_an_array(k: Any) -> Any:
+    y = np.zeros(3)
+    y[:] = TABLE[k]
+    y += TABLE[k]
+    return y
+
+
+def turns(n: Any) -> Any:
+    directions = [(0, 1), (1, 0), (0, -1), (-1, 0)]
+    x, y, step = 0, 0, directions[0]
+    for i in range(n):
+        x, y = x + step[0], y + step[1]
+        if i % 3 == 0:
+            step = directions[i % 4]
+    return x, y
+
+
+def long_rows(k: Any) -> Any:
+    total = 0.0
+    for j in range(100):
+        total += LONG[k][j] * j
+    return total, max(LONG[k]), LONG[k][99 - k]
+
+
+@pytest.mark.parametrize(
+    "f", [rows_in_a_loop, rows_of_a_choice, functions_of_rows, loops_over_rows, written_into_an_array, turns, long_rows]
+)
+def test_rows_of_tables(f: Callable[[Any], Any]) -> None:
+    for k in (0, 1, 2) if f is not turns else (0, 5, 30):
+        np.testing.assert_equal(ns.jit(f)(k), f(k))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import operator
 import random
 import types
@@ -25,7 +26,7 @@ from ..views import PlainView, UnsureView
 from .arrays import behind_mask, changed, changed_where, written
 from .cells import GlobalVariable, content, fill
 from .checks import is_refusal
-from .chosen import check_free, check_free_array, freeze, holders
+from .chosen import check_free, check_free_array, freeze, holders, is_frozen
 from .frames import FRAMES, Place, decides, is_outer, note
 from .joining import as_type, held, is_numeric, promoted
 from .made import Made
@@ -131,14 +132,15 @@ def _read_only(array: np.ndarray) -> Variable:
 def _one_of(several: Sequence[Any], index: Any) -> Any:
     """The element of a list or tuple at a traced index: all have one structure, whose numbers are read one by one.
 
-    A list of numbers is read as a row of a table, however long it is.
+    A list of numbers is read as a row of a table.
     """
     if all(map(is_numeric, several)):
         return _number_of(several, index)
     if all(type(one) is list for one in several) and _are_rows(several):
-        row = Variable(as_variable(several)[index].node)
-        element = HOOKS["row"](row, all(as_variable(one).type.weak for one in flattened(several)[0]))
-        lists = [element]
+        row, is_python = Variable(_array_of(several)[index].node), all(as_variable(one).type.weak for one in flattened(several)[0])
+        is_short = 0 < math.prod(row.type.shape) <= _LONGEST
+        element = _row(row, is_python) if is_short else HOOKS["row"](row, is_python)
+        lists = holders(element) if is_short else [element]
     else:
         nests = [flattened(one) for one in several]
         if any(structure != nests[0][1] for _, structure in nests) or not all(is_numeric(leaf) for leaves, _ in nests for leaf in leaves):
@@ -153,6 +155,22 @@ def _one_of(several: Sequence[Any], index: Any) -> Any:
     return element
 
 
+def _array_of(several: Sequence[Any]) -> Variable:
+    """np.array of a list; of a row of a table, as it was read there."""
+    row = None if CAPTURE.home is None else CAPTURE.home.rows.get(id(several))
+    return row[1] if row is not None and is_frozen(several) else as_variable(several)
+
+
+def _row(row: Variable, is_python: bool) -> list[Any]:
+    """A row of a table as a list of numbers, or of rows. It is known for what it is as long as it is frozen."""
+    n, number = row.type.shape[0], card_named("python_number")
+    parts = [row[k] for k in range(n or 0)]
+    elements = [_row(one, is_python) if one.ndim else op(number, one) if is_python else one for one in parts]
+    if CAPTURE.home is not None:
+        CAPTURE.home.rows[id(elements)] = elements, row
+    return elements
+
+
 def _are_rows(several: Sequence[Any]) -> bool:
     """True for numbers, and for lists of as many rows each."""
     if all(isinstance(one, list) for one in several):
@@ -162,7 +180,7 @@ def _are_rows(several: Sequence[Any]) -> bool:
 
 def _number_of(several: Sequence[Any], index: Any) -> Variable:
     """The number or array of a list at a traced index."""
-    value = Variable(as_variable(several)[index].node)
+    value = Variable(_array_of(several)[index].node)
     if not value.ndim and all(as_variable(one).type.weak for one in several):
         return op(card_named("python_number"), value)
     if value.ndim:
@@ -244,7 +262,7 @@ def set_item(value: Any, holder: Any, index: Any) -> None:
 
 
 _LONGEST = 64
-"""The longest list of numbers that may be written at a place known at run time only: each of its numbers is chosen anew."""
+"""The most numbers of a list that is written at a place known at run time only, where each is chosen anew, or that is read there."""
 
 
 def _set_one_of(value: Any, several: Any, index: Variable) -> bool:
@@ -348,7 +366,8 @@ def check_opaque(value: Any, what: str) -> None:
 
 def check_iterator(items: Any, what: str) -> None:
     """TypeError for a loop over an iterator whose position only the run knows, before the loop or behind it."""
-    check_free(items)
+    if hasattr(items, "__next__"):
+        check_free(items)
     if FRAMES.stack:
         check_opaque(items, what)
 
