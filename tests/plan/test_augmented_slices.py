@@ -103,6 +103,48 @@ def out_of_ufunc(b: Any) -> Any:
     return b
 
 
+def twice(b: Any) -> Any:
+    for i in range(1, len(b)):
+        b[i, 2:] *= 0.5
+        b[i, 2:] += b[i - 1, 2:]
+    return b
+
+
+def twice_at_the_same_places(s: Any) -> Any:
+    for i in range(2, len(s)):
+        s[i:] *= 0.9
+        s[i:] += 0.1 * s[i:] * s[i - 1]
+    return s
+
+
+def read_between(b: Any) -> Any:
+    """Slices of the array as it was between two writes, read before the next one and behind it."""
+    for i in range(1, len(b)):
+        b[i, 1:] *= 0.5
+        row, sums = b[i, :-1] * 2.0, b[i - 1 : i + 1].sum()
+        b[i, 2:] -= 0.25 * row[1:]
+        b[i - 1, 1:] += 0.1 * row + sums
+        b[i, 0] = row[3] - b[i, 3]
+    return b
+
+
+def over_the_end(s: Any) -> Any:
+    """The last slices have less than three elements, or none."""
+    for i in range(2, len(s)):
+        s[i : i + 3] *= 0.5
+        s[2 * i : 2 * i + 3] += s[0] + s[i]
+        s[i : i + 3] += s[i : i + 3] * s[2]
+    return s
+
+
+def backwards_and_forwards(b: Any) -> Any:
+    for i in range(1, len(b)):
+        b[i, ::-1] *= b[i - 1]
+        b[i, :] += b[i, ::-1] * 0.5
+        b[i - 1, -2:0:-2] += b[i, 1:-1:2]
+    return b
+
+
 def new_axes(s: Any) -> Any:
     for i in range(1, len(s) - 3):
         s[None, i : i + 2] *= np.array([[0.5, 0.25]])
@@ -122,6 +164,11 @@ IN_PLACE: dict[Callable[..., Any], Any] = {
     through_a_column: MATRIX,
     out_of_ufunc: MATRIX,
     new_axes: VECTOR,
+    twice: MATRIX,
+    twice_at_the_same_places: VECTOR,
+    read_between: MATRIX,
+    over_the_end: VECTOR,
+    backwards_and_forwards: MATRIX,
 }
 
 
@@ -149,17 +196,103 @@ def test_values_of_others(f: Callable[..., Any]) -> None:
     compare(f, MATRIX if f is through_a_row else VECTOR)
 
 
-@pytest.mark.parametrize("f", [elimination, same_place, element_of_the_slice, shifted_to_the_left, shifted_to_the_right, in_a_choice])
+def rows_between(b: Any) -> Any:
+    """What is read between two writes is kept for each pass, or taken along to the next one."""
+    kept, last, total = np.zeros((len(b), 3)), np.zeros(3), 0.0
+    for i in range(1, len(b)):
+        b[i, 2:] *= 0.5
+        kept[i] = b[i, 2:5] + last
+        last = b[i, 2:5].copy()
+        total += np.tanh((b[i] * b[i - 1]).sum())
+        b[i, 2:] += b[i - 1, 2:]
+        b[i, 0] = np.tanh((last * b[i, 2:5]).sum())
+        last = last + b[i, :3]
+    return kept, total, last
+
+
+def of_two_arrays(b: Any) -> Any:
+    c = b[::-1] * 0.5
+    for i in range(1, len(b)):
+        b[i, 2:] *= 0.5
+        c[i, 1:] += b[i, 1:] + c[i - 1, 1:]
+        b[i, 2:] += b[i - 1, 2:] * np.tanh(c[i, 2:])
+        c[i, :-1] *= np.tanh(b[i - 1, 1:])
+    return b, c
+
+
+def without_a_pass(b: Any) -> Any:
+    for i in range(len(b), 3):
+        b[i, 2:] *= 0.5
+        b[i, 2:] += b[i - 1, 2:]
+    return b
+
+
+def of_nothing_finite(b: Any) -> Any:
+    b[2, 3], b[4, 2] = np.nan, np.inf
+    return twice(b)
+
+
+def of_one_memory(b: Any) -> Any:
+    row, turned = b[5], b[::-1]
+    for i in range(1, 9):
+        row[2:] *= 0.5
+        b[i, 2:] += row[2:] + turned[-6, 2:]
+        turned[i, :-2] -= 0.1 * b[i, 2:]
+        row[2:] += b[i - 1, 2:]
+    return b
+
+
+@pytest.mark.parametrize("f", [rows_between, of_two_arrays, without_a_pass, of_nothing_finite, of_one_memory], ids=lambda f: f.__name__)
+def test_what_is_read_between_two_writes(f: Callable[..., Any]) -> None:
+    for mode in (None, "python"):
+        mine, theirs = MATRIX.copy(), MATRIX.copy()
+        expected, result = f(theirs), ns.jit(f, mode=mode)(mine)
+        for one, other in zip([*_leaves(expected), theirs], [*_leaves(result), mine], strict=True):
+            np.testing.assert_allclose(other, one, rtol=1e-11)
+
+
+def _leaves(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        elimination,
+        same_place,
+        element_of_the_slice,
+        shifted_to_the_left,
+        shifted_to_the_right,
+        in_a_choice,
+        twice,
+        read_between,
+        over_the_end,
+    ],
+)
 def test_lanes(f: Callable[..., Any]) -> None:
-    x = MATRIX[:20, :6] if f is elimination else VECTOR[:30]
+    x = MATRIX[:20, :6] if f in (elimination, twice, read_between) else VECTOR[:30]
     lanes = np.stack([x, x * 1.5, x + 0.25])
     expected = [f(lane.copy()) for lane in lanes]
     np.testing.assert_allclose(ns.jit(ns.vmap(lambda x: f(x.copy())))(lanes), expected, rtol=1e-11)
 
 
-@pytest.mark.parametrize("f", [elimination, row_after_row, element_of_the_slice, shifted_to_the_left, shifted_to_the_right, in_a_choice])
+@pytest.mark.parametrize(
+    "f",
+    [
+        elimination,
+        row_after_row,
+        element_of_the_slice,
+        shifted_to_the_left,
+        shifted_to_the_right,
+        in_a_choice,
+        twice,
+        read_between,
+        over_the_end,
+        backwards_and_forwards,
+    ],
+)
 def test_gradients(f: Callable[..., Any]) -> None:
-    x = (MATRIX[:12, :5] if f in (elimination, row_after_row) else VECTOR[:20]) * 1.01
+    x = (MATRIX[:12, :5] if IN_PLACE[f] is MATRIX else VECTOR[:20]) * 1.01
     weights = np.random.default_rng(1).normal(size=x.shape)
 
     def cost(x: Any) -> Any:

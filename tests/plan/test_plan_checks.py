@@ -55,7 +55,7 @@ def in_text(dtype, template, args):
 FAULTS = {
     "none": (inplace, {"updated_in_place": inplace.updated_in_place}),
     "numbers are read where they are stored": (loop_step.Step, {"_held": lambda self, expr, hint: expr}),
-    "rows are overwritten in any order": (inplace, {"_reader": lambda port, reads: None}),
+    "rows are overwritten in any order": (inplace, {"_turns": lambda *_: {}}),
     "rows are overwritten whatever is read of them": (inplace, {"_reads_aligned": always}),
     "loops are merged whatever they read": (fuse, {"_may_interleave": always}),
     "initial rows of rings are not written": (states, {"write_initial": lambda storage, array: None}),

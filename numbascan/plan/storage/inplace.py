@@ -1,7 +1,7 @@
 """ScanInplaceOptimizer: where a state may be updated in place, its new row written over the old one.
 
 A step overwrites rows last, after it has computed everything else that it reads and stores. So a new row may overwrite the old one if
-nothing in the step reads the new row, and whatever is computed while rows are overwritten still finds the old row:
+whatever is computed while rows are overwritten finds the rows that it reads as they were:
 
 - the row's own loop reads the old row only at the index that it writes;
 - or parts of the row are replaced, one after the other. What is written, and where, is computed before that, into locals or work rows,
@@ -9,13 +9,11 @@ nothing in the step reads the new row, and whatever is computed while rows are o
 - or an inner loop that starts from the row does so in each of its steps, and only its last row is read. The loop's other operands are
   computed before: small parts of the row, and not the row itself;
 - or a choice does so in one branch, and the other one does too, or leaves the row as it was. Its operands are computed before in the
-  same way.
+  same way. A choice of several results updates those that can be updated together.
 
-Loops that overwrite other rows, and read this one, come first. Of two that read each other's rows, one must read single elements alone:
-these are locals, made before either. Inner loops and choices write into the row while they run, so a read of the row between two of them
-refuses both, but for single elements, and numbers that a choice reads of it: these are made before the next one writes. A choice of
-several results updates those that can be updated together. Readers of other results of such a loop or choice are made after it, and must
-not read the old row.
+All else that comes late, since it reads new rows, or rows between two parts, is put into one order with them: a value is made after its
+operands, and before the next part of each row that its loops read is replaced. Where that is a circle, a small part of a row that is read
+in it, such as an element, is computed before. If there is none, a state keeps two rows.
 
 Not handled:
 - states with several taps
@@ -26,7 +24,7 @@ Not handled:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import inf
@@ -114,124 +112,98 @@ def _updated(ports: Sequence[State], outputs: Sequence[Node], target: Target) ->
     readers = users(outputs)
     ports = [port for port in ports if outputs.count(port.write) == 1]
     parts = {port: parts for port in ports if (parts := _replaced_parts(port, readers, outputs, target))}
-    early: set[Node] = set()  # elements of old rows that are read before any is overwritten
-    while True:  # each round takes one state whose row is read too late: it reads that early, or gives the state up
+    early: Set[Node] = frozenset()  # what is read of rows before these are overwritten, and not where it is needed
+    while True:  # each round takes one row that is read too late: what is read of it is read early, or its state given up
         chains = dict(parts)
-        stored = _stored(chains, lambda stored: placements(outputs, readers, target, stored), readers, early)
+        stored = _stored(chains, outputs, readers, target, early)
         places = placements(outputs, readers, target, stored)
-        nodes: dict[State, list[Node]] = {}
-        for port in ports:
-            if port in chains or _maps_elements(port, places):
-                nodes[port] = [node for part in chains.get(port, [port.write]) for node in made_with(part)]
-        groups = _groups(nodes, outputs, _made_before(chains, readers))
-        wrong = next(((port, late) for group in groups for port in group.ports if (late := group.wrong(port, nodes[port], places))), None)
-        if wrong is None:
-            ordered = _ordered(groups, places)
-            elements = _elements_between(groups, ordered, places) - early
-            if elements:  # groups that read each other's rows: what is one element of a row does not hold up who overwrites it
-                early |= elements
-                continue
-            rows = {node: [port.write for port in group.ports if node in nodes[port]] for group in ordered for node in group.nodes}
-            return Updates(rows, stored)
-        port, late = wrong
-        if early.isdisjoint(late) and all(_is_element(one, port.reads[0]) for one in late):
-            early |= late
+        rows = {port: [port.reads[0], *chains.get(port, [port.write])] for port in ports if port in chains or _maps_elements(port, places)}
+        makers = {port: {node for part in versions[1:] for node in made_with(part)} for port, versions in rows.items()}
+        late = _late_values(outputs, {node for nodes in makers.values() for node in nodes})
+        ordered, stuck = _in_order(late, _turns(rows, late, outputs, places))
+        if not stuck:
+            return Updates({node: [port.write for port in rows if node in makers[port]] for node in ordered}, stored)
+        small = next((turn.reads for turn in stuck if turn.is_small(turn.port in chains)), None)
+        if small is not None:
+            early |= small
         else:
-            ports = [one for one in ports if one is not port]
-            parts.pop(port, None)
+            ports = [port for port in ports if port is not stuck[0].port]
+            parts.pop(stuck[0].port, None)
+            early = frozenset()
 
 
-@dataclass(frozen=True, eq=False)
-class _Group:
-    """States whose new rows are made together, because one loop makes several, and all that is made late with them, in order.
+# the order in which rows are overwritten, and read ---------------------------------------------------------------------
 
-    Others may read the results of such a loop, and rows on the way to the new one. They are made after these, and must not read the old
-    rows. `nodes` is empty if there is no such order.
+
+@dataclass(frozen=True)
+class _Turn:
+    """What a value reads of a row of `port`, for which it is made before a part of the row is replaced.
+
+    reads: what is computed where the value is, and may be computed before; empty if the value itself reads the row.
     """
 
-    ports: Sequence[State]
-    nodes: Sequence[Node]
+    port: State
+    reads: Set[Node]
 
-    def reads(self, places: Places) -> set[Node]:
-        """The nodes that are read while the rows are overwritten, without the rows themselves."""
-        read = {parent for late in self.nodes for parent in _read_by(late, places)}
-        return read - {port.reads[0] for port in self.ports}
+    def is_small(self, is_in_parts: bool) -> bool:
+        """True if what is read may be copied before: more than a number only of a row that is replaced in parts.
 
-    def wrong(self, port: State, own: Sequence[Node], places: Places) -> set[Node]:
-        """The nodes that read a state's old row too late, without the makers (`own`) of the new one; the new row if nothing helps."""
-        if not self.nodes:
-            return {port.write}
-        late = {one for node in self.nodes if node not in own for one in _computed_in(node, places) if port.reads[0] in one.inputs}
-        return late if late.isdisjoint(self.nodes) else {port.write}
+        A row of which all is written anyway is written into a second one at no cost.
+        """
+        return bool(self.reads) and all(not read.type.rank or (is_in_parts and _is_small_part(read)) for read in self.reads)
 
 
-def _read_by(late: Node, places: Places) -> Iterator[Node]:
-    """The operands of all that is computed where a value is made."""
-    return (parent for node in _computed_in(late, places) for parent in node.inputs)
+Turns = dict[Node, dict[Node, _Turn]]  # by what overwrites a row, all that must be made before it
 
 
-def _groups(nodes: Mapping[State, Sequence[Node]], outputs: Sequence[Node], before: Mapping[Node, Sequence[Node]]) -> list[_Group]:
-    """The states in groups: two are together if a value is made late for both. `before`: what else must be made before a node."""
-    of: dict[Node, dict[State, None]] = {}  # by value, the states for which it is made late
-    together: dict[State, dict[State, None]] = {port: {port: None} for port in nodes}
+def _late_values(outputs: Sequence[Node], makers: Set[Node]) -> dict[Node, None]:
+    """The values that overwrite rows, and all that is made from them."""
+    late: dict[Node, None] = {}
     for node in toposort(outputs):
-        of[node] = {port: None for port in nodes if node in nodes[port]}
-        for parent in node.inputs:
-            of[node] |= of[parent]
-        members = {member: None for port in of[node] for member in together[port]}
-        together |= dict.fromkeys(members, members)
-    groups = {id(members): members for members in together.values()}
-    late = [(members, [node for node, ports in of.items() if not members.keys().isdisjoint(ports)]) for members in groups.values()]
-    return [_Group(list(members), _in_order(made, before)) for members, made in late]
+        if node in makers or not late.keys().isdisjoint(node.inputs):
+            late[node] = None
+    return late
 
 
-def _in_order(nodes: Sequence[Node], before: Mapping[Node, Sequence[Node]]) -> list[Node]:
-    """The nodes in an order that puts each after its operands, and after what else must precede it; empty if that is a cycle."""
+def _turns(rows: Mapping[State, Sequence[Node]], late: Iterable[Node], outputs: Sequence[Node], places: Places) -> Turns:
+    """What must be made before a part of a row is replaced: all late values that read the row as it was, but the part itself.
+
+    A result that is computed where it is stored, at the end of the step, cannot be: it is entered as if the part had to precede itself.
+    """
+    turns: Turns = {}
+    following = {row: (port, made_with(part)) for port, versions in rows.items() for row, part in pairwise(versions)}
+    for node in late:
+        reads: dict[Node, set[Node]] = {}
+        for one in _computed_in(node, places):
+            for row in one.inputs:
+                reads.setdefault(row, set()).add(one)
+        is_last, is_direct = node in outputs and _is_read_later(node, places), not _is_read_later(node, places)
+        for row, (port, (maker, *others)) in following.items():
+            if row in reads and node not in (maker, *others):
+                turn = _Turn(port, frozenset() if is_direct and node in reads[row] else reads[row])
+                turns.setdefault(maker, {})[maker if is_last else node] = turn
+    return turns
+
+
+def _in_order(nodes: Iterable[Node], turns: Turns) -> tuple[list[Node], list[_Turn]]:
+    """The nodes in an order that puts each after its operands, and after what else must precede it; or the turns in a circle of these."""
     left, ordered = dict.fromkeys(nodes), list[Node]()
     while left:
-        node = next((one for one in left if left.keys().isdisjoint([*one.inputs, *before.get(one, ())])), None)
+        node = next((one for one in left if left.keys().isdisjoint([*one.inputs, *turns.get(one, ())])), None)
         if node is None:
-            return []
+            return [], _circle(left, turns)
         ordered.append(node)
         del left[node]
-    return ordered
+    return ordered, []
 
 
-def _ordered(groups: Sequence[_Group], places: Places) -> list[_Group]:
-    """The groups, each after those that read its rows; of two that read each other's rows one is left out."""
-    left, ordered = {group: group.reads(places) for group in groups}, []
-    while left:
-        group, behind = next(iter(left)), []
-        while group not in behind and (reader := _reader(group, left)) is not None:
-            behind.append(group)
-            group = reader
-        if group not in behind:
-            ordered.append(group)
-        del left[group]
-    return ordered
-
-
-def _elements_between(groups: Sequence[_Group], ordered: Sequence[_Group], places: Places) -> set[Node]:
-    """The single elements that groups read of the rows of others, where these are all that they read, and one of the two is left out.
-
-    Not handled: elements at places that new rows give.
-    """
-    elements: set[Node] = set()
-    for group in groups:
-        for other in groups:
-            if other is group or (group in ordered and other in ordered):
-                continue
-            rows = [port.reads[0] for port in other.ports]
-            read = {one for late in group.nodes for one in _computed_in(late, places) if not {*rows}.isdisjoint(one.inputs)}
-            if read.isdisjoint(group.nodes) and all(any(_is_element(one, row) for row in rows) for one in read):
-                elements |= read
-    return elements
-
-
-def _reader(group: _Group, reads: Mapping[_Group, Set[Node]]) -> _Group | None:
-    """Another group that reads a row of this one."""
-    rows = {port.reads[0] for port in group.ports}
-    return next((other for other, nodes in reads.items() if other is not group and not rows.isdisjoint(nodes)), None)
+def _circle(left: Mapping[Node, None], turns: Turns) -> list[_Turn]:
+    """The turns in a circle of nodes each of which waits for the next one."""
+    path = [next(iter(left))]
+    while path[-1] not in path[:-1]:
+        path.append(next(one for one in (*turns.get(path[-1], ()), *path[-1].inputs) if one in left))
+    circle = path[path.index(path[-1]) :]
+    return [turns[node][before] for node, before in pairwise(circle) if before in turns.get(node, ())]
 
 
 # parts of a row that are replaced -----------------------------------------------------------------------------------
@@ -242,41 +214,27 @@ def _replaced_parts(state: State, readers: Readers, outputs: Sequence[Node], tar
     (read,) = state.reads
     parts = [state.write]
     while (before := updated_operand(parts[0], target)) is not None and read not in _others(parts[0], before):
-        between = {before, *made_with(parts[0])} - {read, parts[0]}
+        between = {*made_with(parts[0])} - {before, parts[0]}
         if any(_is_read_besides(one, readers) or one in outputs for one in between):
             return []
         if before is read:
             return parts
+        if before in outputs or before in _others(parts[0], before):
+            return []
         parts.insert(0, before)
     return []
 
 
 def _is_read_besides(node: Node, readers: Readers) -> bool:
-    """True if a value has several readers; results of a loop, and reads of one element of an array, do not count."""
+    """True if a value has several readers; results of a loop do not count."""
     if node.op in (SCAN, IF_ELSE) and all(reader.op is ITEM for reader in readers[node]):
         return False
-    return len([reader for reader in readers[node] if not _is_element(reader, node)]) > 1
+    return len(readers[node]) > 1
 
 
-def _is_element(reader: Node, array: Node) -> bool:
-    """True if `reader` is one element of `array`, or numbers that a choice reads of it."""
-    if reader.op is IF_ELSE:
-        return all(not type_.rank for type_ in reader.types) and array is not reader.inputs[0]
-    return reader.op is INDEX and not reader.type.rank and reader.inputs.count(array) == 1 and reader.inputs[0] is array
-
-
-def _elements(chains: Mapping[State, Parts], readers: Readers) -> set[Node]:
-    """The reads of one element of a row on the way to the new one: locals, made before the next part is replaced."""
-    return {element for elements in _made_before(chains, readers).values() for element in elements}
-
-
-def _made_before(chains: Mapping[State, Parts], readers: Readers) -> dict[Node, list[Node]]:
-    """For each node that replaces a part, the reads of one element of the row before it."""
-    made: dict[Node, list[Node]] = {}
-    for parts in chains.values():
-        for before, part in pairwise(parts):
-            made.setdefault(made_with(part)[0], []).extend(one for one in readers[before] if _is_element(one, before))
-    return made
+def _is_small_part(read: Node) -> bool:
+    """True if what is read of a row is small enough to copy it."""
+    return (read.type.size or inf) <= LARGE or (read.op in (INDEX, GATHER) and _is_small(_entries(read, read.inputs[1:])))
 
 
 def updated_operand(part: Node, target: Target) -> Node | None:
@@ -358,51 +316,50 @@ def _others(part: Node, before: Node) -> list[Node]:
     return inputs
 
 
-def _stored(
-    chains: dict[State, Parts], placed: Callable[[Set[Node]], Places], readers: Readers, early: Set[Node] = frozenset()
-) -> Set[Node]:
+def _stored(chains: dict[State, Parts], outputs: Sequence[Node], readers: Readers, target: Target, early: Set[Node]) -> Set[Node]:
     """The values to compute before rows are overwritten. Removes from `chains` the states for which these would be large."""
-    stored = _elements(chains, readers) | early
+    stored = early
     while True:
-        places = placed(stored)
+        places = placements(outputs, readers, target, stored)
         late = {
-            (state, part, first)
+            (state, first, _is_large(part, first))
             for state, parts in chains.items()
-            for part in parts
-            for one in _late(state, part, places)
-            for first in _elements_in(one, state.reads[0], places) or {one}
+            for k, part in enumerate(parts)
+            for rows in [[state.reads[0], *parts[:k]]]
+            for one in _late(part, rows[-1], {*rows[:-1]}, places)
+            for first in _numbers_in(one, {*rows}, places) or {one}
         }
         if not late:
             return stored
-        large = {state for state, part, one in late if _is_large(part, one)}
+        large = {state for state, _, is_large in late if is_large}
         for state in large:
             del chains[state]
-        stored = _elements(chains, readers) | early if large else stored | {one for _, _, one in late}
+        stored = early if large else stored | {one for _, one, _ in late}
 
 
-def _late(state: State, part: Node, places: Places) -> list[Node]:
-    """The operands of a part (what is written, and where) that would read the row while it is being overwritten."""
-    (read,) = state.reads
-    if not replaces_part(part, part.inputs[0]):
-        return [one for one in made_with(part)[0].inputs if _is_read_late(one, read, places)]
-    if part.inputs[0] is read and _is_one_element(part):
+def _late(part: Node, before: Node, older: Set[Node], places: Places) -> list[Node]:
+    """The operands of a part (what is written, and where) that would read the row (`before`) while it is being overwritten, or as it was
+    still earlier (`older`)."""
+    rows = older | {before}
+    if not replaces_part(part, before):
+        return [one for one in made_with(part)[0].inputs if _is_read_late(one, rows, places)]
+    value, *others = part.inputs[1:]
+    if _is_one_element(part) and not any(_is_read_late(one, older, places) for one in (value, *others)):
         return []  # everything is read before the one element is written
-    late = [one for one in part.inputs[2:] if _is_read_late(one, read, places)]
-    value = part.inputs[1]
-    if late or not _is_read_late(value, read, places) or (part.inputs[0] is read and _reads_what_it_replaces(part, read, places)):
+    late = [one for one in others if _is_read_late(one, rows, places)]
+    if late or not _is_read_late(value, rows, places):
         return late
-    return [value]
+    return [value] if _is_read_late(value, older, places) or not _reads_what_it_replaces(part, before, places) else []
 
 
-def _is_read_late(node: Node, read: Node, places: Places) -> bool:
-    """True if a value is computed only where it is read, and from the old row."""
-    return _is_read_later(node, places) and any(read in one.inputs for one in _computed_in(node, places))
+def _is_read_late(node: Node, rows: Set[Node], places: Places) -> bool:
+    """True if a value is computed only where it is read, and from one of the rows."""
+    return _is_read_later(node, places) and any(not rows.isdisjoint(one.inputs) for one in _computed_in(node, places))
 
 
-def _elements_in(node: Node, read: Node, places: Places) -> set[Node]:
-    """The elements of the row that a value reads, if that is all that it reads of it: made early, they serve in place of the value."""
-    found = {one for one in _computed_in(node, places) if read in one.inputs}
-    return found if all(_is_element(one, read) for one in found) else set()
+def _numbers_in(node: Node, rows: Set[Node], places: Places) -> set[Node]:
+    """The numbers that a value reads of rows: made early, they serve in place of the value, unless it reads more of them."""
+    return {one for one in _computed_in(node, places) if not one.type.rank and not rows.isdisjoint(one.inputs)}
 
 
 def _reads_what_it_replaces(part: Node, read: Node, places: Places) -> bool:
@@ -411,7 +368,7 @@ def _reads_what_it_replaces(part: Node, read: Node, places: Places) -> bool:
     stack, seen = [part.inputs[1]], set[Node]()
     while stack:
         node = stack.pop()
-        if node in seen or not _is_read_late(node, read, places):
+        if node in seen or not _is_read_late(node, {read}, places):
             continue
         seen.add(node)
         is_region = node.op is INDEX and node.inputs == (read, *part.inputs[2:]) and node.attr("spec") == part.attr("spec")
