@@ -59,6 +59,9 @@ def _parser() -> argparse.ArgumentParser:
     cache = commands.add_parser("cache", help="the generated code kept on disk")
     cache.add_argument("action", choices=("list", "clear"))
     cache.set_defaults(run=lambda options: _cache(options.action))
+    completion = commands.add_parser("completion", help="what a shell needs to complete this command, on stdout")
+    completion.add_argument("shell", choices=("bash", "zsh", "tcsh"))
+    completion.set_defaults(run=lambda options: print(_completion(parser, options.shell)))
     return parser
 
 
@@ -77,6 +80,20 @@ def _demo(options: argparse.Namespace) -> int:
     from .demo import main as tour
 
     return int(tour() or 0)
+
+
+def _completion(parser: argparse.ArgumentParser, shell: str) -> str:
+    """The script by which a shell completes commands, options and files."""
+    try:
+        import shtab
+    except ImportError:
+        raise CommandError('shtab writes it, which is not installed: pip install "numbascan[completion]"') from None
+    commands = next(action.choices for action in parser._actions if isinstance(action.choices, dict))
+    for command in commands.values():
+        for action in command._actions:
+            if action.metavar in ("FILE.py:NAME", "MODULE.py") or action.dest == "store":
+                action.complete = shtab.FILE
+    return str(shtab.complete(parser, shell))
 
 
 # show and export ------------------------------------------------------------------------------------------------------

@@ -183,3 +183,23 @@ def test_the_module_runs_as_a_command(module):
     done = subprocess.run([sys.executable, "-m", module, "cache"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "usage: numbascan cache" in done.stderr
+
+
+def test_a_shell_completes_commands_and_options(capsys, tmp_path):
+    assert main(["completion", "bash"]) == 0
+    script = tmp_path / "completion"
+    script.write_text(capsys.readouterr().out, encoding="utf-8")
+    for words, expected in (
+        (["numbascan", "ca"], "cache"),
+        (["numbascan", "cache", "cl"], "clear"),
+        (["numbascan", "show", "--me"], "--memory"),
+    ):
+        asked = f"COMP_WORDS=({' '.join(words)}); COMP_CWORD={len(words) - 1}; _shtab_numbascan; echo ${{COMPREPLY[@]}}"
+        done = subprocess.run(["bash", "-c", f"source {script}; {asked}"], capture_output=True, text=True, check=True)
+        assert done.stdout.split() == [expected]
+
+
+def test_completion_says_what_to_install(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    assert main(["completion", "zsh"]) == 1
+    assert 'pip install "numbascan[completion]"' in capsys.readouterr().err

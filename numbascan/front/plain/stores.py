@@ -138,7 +138,7 @@ def _one_of(several: Sequence[Any], index: Any) -> Any:
         return _number_of(several, index)
     if all(type(one) is list for one in several) and _are_rows(several):
         row, is_python = Variable(_array_of(several)[index].node), all(as_variable(one).type.weak for one in flattened(several)[0])
-        is_short = 0 < math.prod(row.type.shape) <= _LONGEST
+        is_short = 0 < math.prod(n or 0 for n in row.type.shape) <= _LONGEST
         element = _row(row, is_python) if is_short else HOOKS["row"](row, is_python)
         lists = holders(element) if is_short else [element]
     else:
@@ -205,7 +205,7 @@ def _may_be_key(holder: Any, index: Any) -> bool:
     return bool(holder) and all(type(one) in (bool, int, float) and abs(one) <= _MOST_EXACT for one in holder)
 
 
-def _place_of_key(holder: dict[Any, Any], index: Variable, is_needed: bool = True) -> Variable:
+def _place_of_key(holder: Mapping[Any, Any], index: Variable, is_needed: bool = True) -> Variable:
     """The place of a key that equals a traced number. If there is none, KeyError at the run, or the number of keys."""
     is_equal = as_variable(list(holder)) == index
     place = np.argmax(np.append(is_equal, True))
