@@ -267,9 +267,10 @@ def trace(
         with _binding(guards, arrays, numbers), _naming(fn, mark):
             value = _run(fn, arguments, keywords or {}, home)
     except Exception as error:
-        explained = _explained(error)
-        explained = _without_source(explained or error, error) or explained
-        if explained is None:  # no name may hold the error: it would keep its frames, whose lists are then known elsewhere
+        explained = _explained(error)  # no name may hold the error itself: it would keep its frames, whose lists are then known elsewhere
+        if isinstance(explained or error, TracerError):
+            _tell_of_source(explained or error, error)
+        if explained is None:
             raise
         raise explained from error
     finally:
@@ -439,17 +440,15 @@ def _line_where(error: Exception) -> str:
     return f" ({users[-1][0].f_code.co_filename}, line {users[-1][1]})" if users else ""
 
 
-def _without_source(explained: Exception, error: Exception) -> TracerError | None:
-    """A TracerError that begins with the reason, if the user's function that raised it was not converted without its source; else None."""
-    if not isinstance(explained, TracerError) or _NO_SOURCE in str(explained):
-        return None
+def _tell_of_source(explained: Exception, error: Exception) -> None:
+    """Lets the message begin with the reason, if the user's function that raised the error was not converted without its source."""
     users = [frame for frame, _ in traceback.walk_tb(error.__traceback__) if is_users(frame)]
-    user = users[-1] if users else None
-    if user is None or UNCONVERTED.get((user.f_code, user.f_code.co_filename)) != UNREAD:
-        return None
-    return type(explained)(
-        f"{_NO_SOURCE} {user.f_code.co_name} cannot be read, as of what is typed at the bare prompt, given by `python -c` or made by exec: "
-        f"in a file, a notebook or IPython it may run as it stands. Without it: {explained}"
+    code = users[-1].f_code if users else None
+    if code is None or UNCONVERTED.get((code, code.co_filename)) != UNREAD or _NO_SOURCE in str(explained):
+        return
+    explained.args = (
+        f"{_NO_SOURCE} {code.co_name} cannot be read, as of what is typed at the bare prompt, given by `python -c` or made by exec: in a "
+        f"file, a notebook or IPython it may run as it stands. Without it: {explained}",
     )
 
 

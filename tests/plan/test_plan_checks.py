@@ -15,7 +15,7 @@ from unittest import mock
 import numpy as np, numbascan as ns, numbascan.tensor as nt
 from numbascan.ir.loops import Apply, Template
 from numbascan.plan.lower import contract, loop, step as loop_step
-from numbascan.plan.passes import fuse
+from numbascan.plan.passes import fusion
 from numbascan.plan.storage import inplace, states
 from plan_checks import checked
 
@@ -57,7 +57,7 @@ FAULTS = {
     "numbers are read where they are stored": (loop_step.Step, {"_held": lambda self, expr, hint: expr}),
     "rows are overwritten in any order": (inplace, {"_turns": lambda *_: {}}),
     "rows are overwritten whatever is read of them": (inplace, {"_reads_aligned": always}),
-    "loops are merged whatever they read": (fuse, {"_may_interleave": always}),
+    "loops are merged whatever they read": (fusion, {"_may_interleave": always}),
     "initial rows of rings are not written": (states, {"write_initial": lambda storage, array: None}),
     "every second row finds no place": (loop, {"every_count": lambda steps, start, k: 1}),
     "arrays stand in the text of a routine alone": (contract, {"Apply": in_text}),

@@ -198,6 +198,8 @@ def lexsort(keys: Any, axis: int = -1) -> Variable:
     <gather: int64[?]>
     """
     first, *others = map(as_variable, keys)
+    if not first.ndim:
+        raise TypeError(f"np.lexsort: a key is one number{at_line()}; give it arrays, the last one to sort by first of all")
     order = argsort(first, axis)
     for k, key in enumerate(others, 2):
         same = Variable(of_shape(key.node, sizes_of(shape_of(first), "np.lexsort"), f"np.lexsort: key {k}"))
