@@ -12,7 +12,7 @@ from kernel_text import kernels, loops_alone
 
 import numbascan as ns
 from numbascan.emit.runtime import cuda as runtime
-from numbascan.plan.passes import lane_sums
+from numbascan.plan.gpu import lane_sums
 
 Same = Callable[..., Any]
 RNG = np.random.default_rng(11)
