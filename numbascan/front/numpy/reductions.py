@@ -197,6 +197,8 @@ def lexsort(keys: Any, axis: int = -1) -> Variable:
     >>> nt.lexsort((nt.dvector("y"), nt.dvector("x")))
     <gather: int64[?]>
     """
+    if axis is None:
+        raise TypeError(f"np.lexsort: axis is None{at_line()}; give an int")
     first, *others = map(as_variable, keys)
     if not first.ndim:
         raise TypeError(f"np.lexsort: a key is one number{at_line()}; give it arrays, the last one to sort by first of all")
