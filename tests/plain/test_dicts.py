@@ -146,7 +146,13 @@ def test_what_is_one_of_several_may_not_be_written() -> None:
         first[0] = 5.0
         return pairs[1][0]
 
-    for f in (array, of_list, the_list, of_tuples):
+    def in_a_tuple(k: Any) -> Any:
+        rows = ([1, 2], [3, 4])
+        row = rows[k]
+        rows[0][0] = 5
+        return row
+
+    for f in (array, of_list, the_list, of_tuples, in_a_tuple):
         with pytest.raises((TypeError, ValueError), match="copy it first"):
             ns.jit(f)(1)
 

@@ -255,18 +255,17 @@ def _leaves(value: Any) -> tuple[Any, ...]:
     return value if isinstance(value, tuple) else (value,)
 
 
+DIFFERENTIATED = (
+    *(elimination, element_of_the_slice, shifted_to_the_left, shifted_to_the_right),
+    *(in_a_choice, twice, read_between, over_the_end),
+)
+
+
 @pytest.mark.parametrize(
     "f",
     [
-        elimination,
         same_place,
-        element_of_the_slice,
-        shifted_to_the_left,
-        shifted_to_the_right,
-        in_a_choice,
-        twice,
-        read_between,
-        over_the_end,
+        *DIFFERENTIATED,
     ],
 )
 def test_lanes(f: Callable[..., Any]) -> None:
@@ -279,16 +278,9 @@ def test_lanes(f: Callable[..., Any]) -> None:
 @pytest.mark.parametrize(
     "f",
     [
-        elimination,
         row_after_row,
-        element_of_the_slice,
-        shifted_to_the_left,
-        shifted_to_the_right,
-        in_a_choice,
-        twice,
-        read_between,
-        over_the_end,
         backwards_and_forwards,
+        *DIFFERENTIATED,
     ],
 )
 def test_gradients(f: Callable[..., Any]) -> None:

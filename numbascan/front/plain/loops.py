@@ -280,10 +280,12 @@ class _Loop:
                     rest()
                 elif over is not True:
                     chosen_in(over, None, rest, self.cells)
-            except _NO_SCAN:
+            except BaseException as error:
                 noted.undo(self.cells, before)
                 for take_back in taken_back:
                     take_back()
+                if noted.is_stuck or not isinstance(error, _NO_SCAN):
+                    raise
                 return False
         noted.hand_on()
         return True

@@ -151,7 +151,10 @@ def _one_of(several: Sequence[Any], index: Any) -> Any:
         parts = zip(*(leaves for leaves, _ in nests), strict=True)
         element = unflatten(nests[0][1], [_number_of(leaves, index) for leaves in parts])
         lists = holders(element)
-    freeze([*lists, *holders(several)[1:]], "it is one of several elements of a list, and only the run decides which")
+    freeze(
+        [*lists, *(one for part in several for one in holders(part))],
+        "it is one of several elements of a list, and only the run decides which",
+    )
     return element
 
 
